@@ -37,6 +37,15 @@ TABLE = """
 /operator-policies                                      GET             vhost
 /operator-policies/VHOST                                GET             vhost
 /operator-policies/VHOST/*                              GET,PUT,DELETE  administrator
+/shovels                                                GET             monitor
+/shovels/VHOST                                          GET             monitor
+/shovels/vhost/VHOST/*                                  GET,DELETE      monitor DELETE=policies
+/shovels/vhost/VHOST/*/restart                          GET,DELETE      monitor DELETE=policies
+/federation-links                                       GET             monitor
+/federation-links/VHOST                                 GET             monitor
+/federation-links/state/down                            GET             monitor
+/federation-links/VHOST/state/down                      GET             monitor
+/federation-links/vhost/VHOST/*/*/restart               GET,DELETE      monitor DELETE=policies
 /vhost-limits                                           GET             visible
 /vhost-limits/VHOST                                     GET             visible
 /vhost-limits/VHOST/*                                   PUT,DELETE      administrator

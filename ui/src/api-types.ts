@@ -366,6 +366,75 @@ export interface FeatureFlag {
   state: string;
 }
 
+/** A federation link of this node. */
+export interface FederationLink {
+  /** Messages that the destination has confirmed. */
+  confirmed: number;
+  /** Unix time since which it runs without a break; 0 if it does not run. */
+  connected_at: number;
+  /** The tag of the consumer at the upstream queue. */
+  consumer_tag?: string;
+  /** Unix time of the last delivery by the source; 0 if there was none. */
+  delivered_at: number;
+  /** Messages removed from the source by a filter or a rule of the link. */
+  dropped: number;
+  /** Why it is in the state error. */
+  error?: string;
+  /** The federated exchange, if `type` is exchange. */
+  exchange?: string;
+  /** Messages published at the destination since it was created. */
+  forwarded: number;
+  /** Identifies the link in the path that restarts it. */
+  id: string;
+  /** Messages ready at the source; null if that is not known. */
+  lag_messages: number | null;
+  /** Unix time at which they were counted; 0 if never. */
+  lag_messages_at: number;
+  /** Age of the last message when it was forwarded; null if it has no timestamp. */
+  lag_seconds: number | null;
+  /** The last error, also while it runs again; empty if there was none. */
+  last_error: string;
+  /** Unix time of the last error; 0 if there was none. */
+  last_error_at: number;
+  /** The reply code of the last error; 0 if it has none. */
+  last_error_code: number;
+  /** Unix time of the next attempt to connect; 0 if none is planned. */
+  next_attempt_at: number;
+  node: string;
+  /** Messages in memory that wait for the destination. */
+  pending: number;
+  /** The prefetch of its consumer at the source; 0 is no limit. */
+  prefetch_count: number;
+  /** The federated queue, if `type` is queue. */
+  queue?: string;
+  /** Messages delivered again, which may be duplicates at the destination. */
+  redelivered: number;
+  /** Messages that the destination refused, and that returned to the source. */
+  rejected: number;
+  /** How often it has connected again. */
+  restarts: number;
+  /** Unix time of the last change of its state. */
+  state_since: number;
+  /** starting, running, error or shutdown. */
+  status: string;
+  /** Local time of the last change of its state. */
+  timestamp: string;
+  /** exchange or queue. */
+  type: string;
+  /** Messages published that the destination has not confirmed. */
+  unconfirmed: number;
+  upstream: string;
+  upstream_exchange?: string;
+  upstream_queue?: string;
+  /** The address of the upstream, without credentials. */
+  uri: string;
+  vhost: string;
+  /** Why it does not forward, in one sentence; empty if it forwards. */
+  why: string;
+  /** Since when, in Unix time; 0 if `why` is empty. */
+  why_since: number;
+}
+
 /** A message fetched from a queue. */
 export interface FetchedMessage {
   exchange: string;
@@ -1184,6 +1253,82 @@ export interface Setting {
 /** How a lease ends. */
 export interface SettleBody {
   outcome?: "acknowledge" | "requeue";
+}
+
+/** A shovel of this node. */
+export interface Shovel {
+  /** While it runs: running, flow (held up) or blocked (an alarm at the destination). */
+  blocked_status?: string;
+  /** Messages that the destination has confirmed. */
+  confirmed: number;
+  /** Unix time since which it runs without a break; 0 if it does not run. */
+  connected_at: number;
+  /** Unix time of the last delivery by the source; 0 if there was none. */
+  delivered_at: number;
+  dest_exchange?: string;
+  dest_exchange_key?: string;
+  dest_protocol?: string;
+  dest_queue?: string;
+  /** The address of the destination, without credentials. */
+  dest_uri?: string;
+  /** Messages removed from the source by a filter or a rule of the link. */
+  dropped: number;
+  /** Messages published at the destination since it was created. */
+  forwarded: number;
+  /** Messages ready at the source; null if that is not known. */
+  lag_messages: number | null;
+  /** Unix time at which they were counted; 0 if never. */
+  lag_messages_at: number;
+  /** Age of the last message when it was forwarded; null if it has no timestamp. */
+  lag_seconds: number | null;
+  /** The last error, also while it runs again; empty if there was none. */
+  last_error: string;
+  /** Unix time of the last error; 0 if there was none. */
+  last_error_at: number;
+  /** The reply code of the last error; 0 if it has none. */
+  last_error_code: number;
+  name: string;
+  /** Unix time of the next attempt to connect; 0 if none is planned. */
+  next_attempt_at: number;
+  node: string;
+  /** Messages in memory that wait for the destination. */
+  pending: number;
+  /** The prefetch of its consumer at the source; 0 is no limit. */
+  prefetch_count: number;
+  /** Why it is terminated. */
+  reason?: string;
+  /** Messages delivered again, which may be duplicates at the destination. */
+  redelivered: number;
+  /** Messages that the destination refused, and that returned to the source. */
+  rejected: number;
+  /** Messages still to be settled, or `unlimited`. */
+  remaining?: number | string;
+  /** Messages still to be published. */
+  remaining_unacked?: number | string;
+  /** How often it has connected again. */
+  restarts: number;
+  src_exchange?: string;
+  src_exchange_key?: string;
+  src_protocol?: string;
+  src_queue?: string;
+  /** The address of the source, without credentials. */
+  src_uri?: string;
+  /** starting, running or terminated. */
+  state: string;
+  /** Unix time of the last change of its state. */
+  state_since: number;
+  /** Local time of the last change of its state. */
+  timestamp: string;
+  /** dynamic or static. */
+  type: string;
+  /** Messages published that the destination has not confirmed. */
+  unconfirmed: number;
+  /** Missing for a static shovel, which is in the configuration. */
+  vhost?: string;
+  /** Why it does not forward, in one sentence; empty if it forwards. */
+  why: string;
+  /** Since when, in Unix time; 0 if `why` is empty. */
+  why_since: number;
 }
 
 /** The credentials of a user. */

@@ -11,6 +11,7 @@ from warren.management.arrow_responses import ArrowResponses
 from warren.management.controls import Controls
 from warren.management.quarantine_view import QuarantineView
 from warren.management.queue_index import QueueIndex
+from warren.management.relay_view import RelayView
 from warren.management.web_sessions import WebSessions
 from warren.metadata.definitions_import import PasswordHasher
 from warren.metadata.machine import Metadata
@@ -104,6 +105,8 @@ class ManagedNode:
     started_at: int
     # The responses in Arrow format that are being sent.
     arrow_responses: ArrowResponses = field(init=False)
+    # Shovels and federation links.
+    relays: RelayView = field(default_factory=RelayView)
     # The connection limit of each listener; None if only file descriptors limit it.
     connections_max: int | None = None
     # The offered SASL mechanisms, and the options of client sockets.

@@ -49,6 +49,7 @@ _PARTS = {
     "job": "Id of the job.",
     "kind": "Kind of the destination: `q` for a queue, `e` for an exchange.",
     "lease": "Id of the lease.",
+    "link": "Id of the federation link, as `id` in the list.",
     "name": "Name of the object.",
     "node": "Name of the node.",
     "password": "The password to hash.",

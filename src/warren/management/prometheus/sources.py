@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from warren.management.managed_node import ManagedNode
-from warren.management.prometheus import objects, rows
+from warren.management.prometheus import objects, relay_rows, rows
 from warren.management.prometheus.exposition import COUNTER, GAUGE, UNTYPED, MetricFamily
 from warren.management.prometheus.objects import MakeReaders, VhostFilter
 from warren.management.prometheus.rows import MetricRow, Scrape
@@ -472,5 +472,41 @@ UNPREFIXED = (
             ),
         ),
         rows.quarantined,
+    ),
+    # RabbitMQ has these three since 4.1.
+    MetricSource(
+        "", _gauges(rabbitmq_shovel_dynamic="Number of dynamic shovels"), relay_rows.dynamic_shovels
+    ),
+    MetricSource("", _gauges(rabbitmq_shovel_static="Number of static shovels"), relay_rows.static_shovels),
+    MetricSource("", _gauges(rabbitmq_federation_links="Number of federation links"), relay_rows.links),
+    MetricSource(
+        "",
+        (
+            *_counters(
+                warren_link_forwarded="Messages published at the destination of a link",
+                warren_link_confirmed="Messages confirmed by the destination of a link",
+                warren_link_rejected="Messages refused by the destination of a link",
+                warren_link_dropped="Messages not forwarded because of a filter or a rule of a link",
+                warren_link_redelivered="Messages delivered again by the source of a link",
+                warren_link_restarts="How often a link has connected again",
+            ),
+            *_gauges(
+                warren_link_pending="Messages in memory that wait for the destination of a link",
+                warren_link_unconfirmed="Messages published that the destination has not confirmed",
+                warren_link_running="is 1 if a link is running",
+                warren_link_held="is 1 if a link publishes nothing because of an alarm, a limit or a refusal",
+            ),
+        ),
+        relay_rows.link_counters,
+    ),
+    MetricSource(
+        "",
+        _gauges(warren_link_lag_messages="Messages ready at the source of a link"),
+        relay_rows.lag_in_messages,
+    ),
+    MetricSource(
+        "",
+        _gauges(warren_link_lag_seconds="Age of the last message of a link when it was forwarded"),
+        relay_rows.lag_in_seconds,
     ),
 )

@@ -1,0 +1,85 @@
+"""Federation links: their status and restart; upstreams and sets are parameters."""
+
+from aiohttp import web
+
+from warren.management.auth import login_vhosts, user_of
+from warren.management.listing import Listing, reply_list
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
+from warren.management.operation import ListQuery, documented
+from warren.management.replies import done, missing
+from warren.management.views.relays import (
+    FederationLinkShape,
+    federation_link_view,
+    federation_links,
+    link_id,
+)
+from warren.relay.status import LinkState, LinkStatus
+
+_UP = (LinkState.STARTING, LinkState.RUNNING)
+
+
+@documented(query=ListQuery, response=list[FederationLinkShape])
+async def links(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the federation links in the virtual hosts in which the user has permissions."""
+    return await _reply(request, node, _visible(request, node))
+
+
+@documented(query=ListQuery, response=list[FederationLinkShape])
+async def links_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the federation links that are neither running nor starting."""
+    return await _reply(request, node, _down(_visible(request, node)))
+
+
+@documented(query=ListQuery, response=list[FederationLinkShape])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the federation links of a virtual host."""
+    return await _reply(request, node, _of_vhost(request, node))
+
+
+@documented(query=ListQuery, response=list[FederationLinkShape])
+async def of_vhost_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the federation links of a virtual host that are neither running nor starting."""
+    return await _reply(request, node, _down(_of_vhost(request, node)))
+
+
+async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Connect a federation link anew, at once."""
+    wanted = request.match_info["link"]
+    if request.match_info.get("node", node.node_name) != node.node_name:
+        raise missing(f"there is no node '{request.match_info['node']}'")
+    for status in _of_vhost(request, node):
+        if link_id(status.key) == wanted and node.relays.restart(status.key):
+            return done()
+    raise missing(f"there is no federation link '{wanted}'")
+
+
+def _down(found: list[LinkStatus]) -> list[LinkStatus]:
+    return [status for status in found if status.state not in _UP]
+
+
+def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
+    vhosts = frozenset(login_vhosts(node, user_of(request)))
+    return [status for status in federation_links(node) if status.key.vhost in vhosts]
+
+
+def _of_vhost(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
+    name = vhost_in_path(request, node).name
+    return [status for status in _visible(request, node) if status.key.vhost == name]
+
+
+async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus]) -> web.StreamResponse:
+    listing = Listing(
+        records=found,
+        view=lambda status: federation_link_view(node, status),
+        columns={
+            "vhost": lambda status: status.key.vhost,
+            "type": lambda status: status.key.kind.value,
+            "name": lambda status: status.key.name,
+            "upstream_name": lambda status: status.key.upstream_name,
+            "upstream": lambda status: status.key.upstream,
+        },
+        # Links have no name in RabbitMQ's fields, whose order then decides: exchanges, then queues.
+        sort_keys=("vhost", "type", "name", "upstream_name", "upstream"),
+    )
+    return await reply_list(request, listing)

@@ -1,0 +1,81 @@
+"""Shovels: their status, restart and deletion; they are made and changed as parameters."""
+
+from aiohttp import web
+
+from warren.management.auth import is_administrator, login_vhosts, user_of
+from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import propose_checked, vhost_in_path
+from warren.management.operation import ColumnsQuery, ListQuery, documented
+from warren.management.replies import done, missing
+from warren.management.views.relays import SHOVEL, ShovelShape, is_static, shovel_view, shovels
+from warren.metadata.commands import ClearParameter
+from warren.relay.status import LinkKey, LinkKind, LinkStatus
+
+
+@documented(query=ListQuery, response=list[ShovelShape])
+async def all_shovels(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the shovels in the virtual hosts in which the user has permissions.
+
+    Static shovels belong to no virtual host, and are listed for administrators.
+    """
+    return await _reply(request, node, _visible(request, node))
+
+
+@documented(query=ListQuery, response=list[ShovelShape])
+async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the shovels of a virtual host."""
+    name = vhost_in_path(request, node).name
+    return await _reply(request, node, [one for one in _visible(request, node) if one.key.vhost == name])
+
+
+@documented(query=ColumnsQuery, response=ShovelShape)
+async def shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Get the status of a dynamic shovel."""
+    key = _key(request, node)
+    for status in _visible(request, node):
+        if status.key == key:
+            return reply_one(request, shovel_view(node, status))
+    raise _no_shovel(key)
+
+
+async def delete_shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Stop a dynamic shovel and delete it."""
+    key = _key(request, node)
+    vhost = vhost_in_path(request, node)
+    if (SHOVEL, key.name) not in vhost.parameters.by_key:
+        raise _no_shovel(key)
+    await propose_checked(node, ClearParameter(vhost=key.vhost, component=SHOVEL, name=key.name))
+    return done()
+
+
+async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Connect a dynamic shovel anew, at once."""
+    key = _key(request, node)
+    if not node.relays.restart(key):
+        raise _no_shovel(key)
+    return done()
+
+
+def _key(request: web.Request, node: ManagedNode) -> LinkKey:
+    return LinkKey(LinkKind.SHOVEL, vhost_in_path(request, node).name, request.match_info["name"])
+
+
+def _no_shovel(key: LinkKey) -> Exception:
+    return missing(f"there is no shovel '{key.name}' in vhost '{key.vhost}'")
+
+
+def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
+    user = user_of(request)
+    vhosts = frozenset(login_vhosts(node, user))
+    sees_static = is_administrator(user)
+    return [one for one in shovels(node) if (sees_static if is_static(one.key) else one.key.vhost in vhosts)]
+
+
+async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus]) -> web.StreamResponse:
+    listing = Listing(
+        records=found,
+        view=lambda status: shovel_view(node, status),
+        columns={"vhost": lambda status: status.key.vhost, "name": lambda status: status.key.name},
+    )
+    return await reply_list(request, listing)

@@ -1,0 +1,55 @@
+"""Port: the shovels and federation links of a node, as the HTTP API sees and steers them."""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from warren.metadata.commands import Json
+from warren.metadata.users import User
+from warren.relay.status import LinkKey, LinkStatus
+
+
+class StepState(StrEnum):
+    """What a dry run has found about one step."""
+
+    # Nothing is left to do: it exists as it is needed.
+    EXISTS = "exists"
+    # It would be made.
+    CREATE = "create"
+    # A right is missing, or it cannot be made; `text` says which and why.
+    REFUSED = "refused"
+    # It could not be examined, because an end cannot be reached.
+    UNKNOWN = "unknown"
+
+
+class DryRunStep(Struct, frozen=True, kw_only=True):
+    """One thing that a shovel or a link would do when it starts."""
+
+    # The end at which it would be done: source, destination, upstream or local.
+    end: str
+    # The address of that end, without credentials.
+    uri: str
+    # Such as "declare queue", "bind" or "consume", and the name of what it concerns.
+    action: str
+    name: str
+    state: StepState
+    # One sentence about the outcome; empty if there is nothing to say.
+    text: str = ""
+
+
+class RelayView(Struct, frozen=True, kw_only=True):
+    """The links of the node; the defaults are those of a node without any."""
+
+    # The statuses of all links, in any order.
+    statuses: Callable[[], Collection[LinkStatus]] = tuple
+    # Begins a link anew at once; False if there is no such link.
+    restart: Callable[[LinkKey], bool] = lambda key: False
+    # Why a link does not forward, in one sentence, and since when (Unix time, ms); empty if it forwards.
+    explain: Callable[[LinkStatus], tuple[str, int]] = lambda status: (status.reason, status.since)
+    # The definitions of the shovels in the configuration, by name; they belong to no virtual host.
+    static_shovels: Mapping[str, Mapping[str, Json]] = {}
+    # The steps of a shovel with a definition, in a virtual host, with the rights of a user; None: not known.
+    check_shovel: Callable[[str, Mapping[str, Json], User], Awaitable[list[DryRunStep]]] | None = None
+    # The steps of all links that an exchange or queue of a virtual host has or would have by its policies.
+    check_federation: Callable[[str, str], Awaitable[list[DryRunStep]]] | None = None
