@@ -40,11 +40,12 @@ def eventually(found: Callable[[], Value], timeout_s: float = SETTLED_S_MAX) -> 
 
 
 @contextmanager
-def channel_at(port: int) -> Iterator[BlockingChannel]:
-    """A channel with confirms of a connection to `port`."""
-    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
+def channel_at(port: int, vhost: str = "/", *, confirms: bool = True) -> Iterator[BlockingChannel]:
+    """A channel of a connection to `port`; with confirms, each publish waits for its own."""
+    connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port, vhost))
     channel = connection.channel()
-    channel.confirm_delivery()
+    if confirms:
+        channel.confirm_delivery()
     yield channel
     with suppress(AMQPError):
         connection.close()
@@ -56,6 +57,25 @@ def federate(broker: RabbitMQ, upstream: str, port: int, pattern: str, **setting
     broker.control("set_parameter", "federation-upstream", upstream, json.dumps(value))
     definition = json.dumps({"federation-upstream": upstream})
     broker.control("set_policy", "--apply-to", "exchanges", f"federate-{upstream}", pattern, definition)
+
+
+def federate_queues(broker: RabbitMQ, pattern: str, uris: dict[str, str], **settings: object) -> None:
+    """Let `broker` federate its queues with names that match `pattern` with upstreams: their URIs by name."""
+    for upstream, uri in uris.items():
+        value = {"uri": uri, "reconnect-delay": 1, **settings}
+        broker.control("set_parameter", "federation-upstream", upstream, json.dumps(value))
+    definition = json.dumps({"federation-upstream-set": "all"})
+    broker.control("set_policy", "--apply-to", "queues", "federate-queues", pattern, definition)
+
+
+def ready_count(channel: BlockingChannel, queue: str) -> int:
+    """The number of ready messages of `queue`."""
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
+
+
+def consumer_count(channel: BlockingChannel, queue: str) -> int:
+    """The number of consumers of `queue`."""
+    return int(channel.queue_declare(queue, passive=True).method.consumer_count)
 
 
 def messages(channel: BlockingChannel, queue: str, count: int) -> list[tuple[Any, Any, bytes]]:

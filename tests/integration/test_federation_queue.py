@@ -7,13 +7,13 @@ import pika
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
-from tests.integration.federated_brokers import (
+from tests.integration.federation import (
     channel_at,
-    consumer_count_of,
-    count_of,
+    consumer_count,
+    eventually,
     federate_queues,
-    federating_rabbitmq,
-    wait_until,
+    rabbitmq,
+    ready_count,
 )  # fmt: skip
 from tests.rabbitmq import RabbitMQ, is_installed
 
@@ -34,9 +34,9 @@ def downstream(upstream: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
     client.ask("PUT /vhosts/second")
     client.ask("PUT /permissions/second/guest", {"configure": ".*", "write": ".*", "read": ".*"})
     client.close()
-    with federating_rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as started:
+    with rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as started:
         at = f"amqp://127.0.0.1:{upstream.port}"
-        federate_queues(started, {"warren": at, "second": f"{at}/second"}, "^fed")
+        federate_queues(started, "^fed", {"warren": at, "second": f"{at}/second"})
         yield started
 
 
@@ -46,13 +46,8 @@ def test_rabbitmq_declares_its_queue_at_warren_with_the_same_properties(
     with channel_at(downstream.port) as there:
         there.queue_declare("fed.properties", durable=True, arguments={"x-max-priority": 4})
     client = HttpClient(upstream)
-    found = wait_until(
-        lambda: (
-            client.ask("GET /queues/%2F/fed.properties").status == 200
-            and client.get("/queues/%2F/fed.properties")
-        ),
-        "the queue is declared at the upstream",
-    )
+    eventually(lambda: client.ask("GET /queues/%2F/fed.properties").status == 200)
+    found = client.get("/queues/%2F/fed.properties")
     client.close()
     assert (found["durable"], found["auto_delete"]) == (True, False)
     assert found["arguments"] == {"x-max-priority": 4}
@@ -65,15 +60,15 @@ def test_messages_are_pulled_only_while_a_consumer_of_rabbitmq_wants_them(
         here.queue_declare("fed.demand", durable=True)
         there.queue_declare("fed.demand", durable=True)
         here.basic_publish("", "fed.demand", b"first", pika.BasicProperties(headers={"CC": ["other"]}))
-        assert consumer_count_of(here, "fed.demand") == 0
+        assert consumer_count(here, "fed.demand") == 0
         got: list[Any] = []
         tag = there.basic_consume("fed.demand", lambda *delivery: got.append(delivery[2:]), auto_ack=True)
-        wait_until(lambda: there.connection.process_data_events(0) or got, "the message arrives")
-        assert consumer_count_of(here, "fed.demand") == 1
+        eventually(lambda: there.connection.process_data_events(0) or got)
+        assert consumer_count(here, "fed.demand") == 1
         there.basic_cancel(tag)
-        wait_until(lambda: consumer_count_of(here, "fed.demand") == 0, "the link stops consuming")
+        eventually(lambda: consumer_count(here, "fed.demand") == 0)
         here.basic_publish("", "fed.demand", b"second")
-        assert count_of(here, "fed.demand") == 1
+        assert ready_count(here, "fed.demand") == 1
     headers = got[0][0].headers
     assert headers["x-original-cc"] == ["other"]
     assert (headers["x-original-exchange"], headers["x-original-routing-key"]) == ("", "fed.demand")
@@ -93,12 +88,12 @@ def test_a_consumer_of_warren_comes_before_the_link(upstream: BrokerProcess, dow
         there.queue_declare("fed.first", durable=True)
         away: list[bytes] = []
         there.basic_consume("fed.first", lambda *delivery: away.append(delivery[3]), auto_ack=True)
-        wait_until(lambda: consumer_count_of(here, "fed.first") == 1, "the link consumes")
+        eventually(lambda: consumer_count(here, "fed.first") == 1)
         local: list[bytes] = []
         here.basic_consume("fed.first", lambda *delivery: local.append(delivery[3]), auto_ack=True)
         for number in range(100):
             here.basic_publish("", "fed.first", b"%d" % number)
-        wait_until(lambda: here.connection.process_data_events(0) or len(local) == 100, "100 deliveries")
+        eventually(lambda: here.connection.process_data_events(0) or len(local) == 100)
         there.connection.process_data_events(0)
         assert not away
 
@@ -118,7 +113,7 @@ def test_messages_of_two_virtual_hosts_of_warren_arrive_once_each(
             for sequence in range(MANY // 2):
                 # Without confirms of each, which takes a minute; the counts below tell of a loss.
                 channel._impl.basic_publish("", "fed.many", b"%d %d" % (number, sequence))
-            wait_until(lambda c=channel: count_of(c, "fed.many") == MANY // 2, "all are published")
+            eventually(lambda c=channel: ready_count(c, "fed.many") == MANY // 2)
         got: list[bytes] = []
 
         def receive(channel: Any, method: Any, _properties: object, body: bytes) -> None:
@@ -127,9 +122,9 @@ def test_messages_of_two_virtual_hosts_of_warren_arrive_once_each(
 
         there.basic_qos(prefetch_count=50)
         there.basic_consume("fed.many", receive)
-        wait_until(lambda: there.connection.process_data_events(0) or len(got) >= MANY, "all arrive")
+        eventually(lambda: there.connection.process_data_events(0) or len(got) >= MANY)
         for number in (0, 1):
             assert [body for body in got if body.startswith(b"%d " % number)] == [
                 b"%d %d" % (number, sequence) for sequence in range(MANY // 2)
             ]
-        wait_until(lambda: count_of(first, "fed.many") + count_of(second, "fed.many") == 0, "none is left")
+        eventually(lambda: ready_count(first, "fed.many") + ready_count(second, "fed.many") == 0)

@@ -17,6 +17,7 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_EXPIRATION, PERSISTENT, Message, body_size_of
 from warren.queues.backlog import Backlog
 from warren.queues.consumers import ConsumerSet
+from warren.queues.demand_listener import DemandListener
 from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.local import LocalQueue
 from warren.queues.message_backlog import MessageBacklog
@@ -170,6 +171,11 @@ class ClassicQueue(LocalQueue):
     def consumers(self) -> Iterator[Consumer]:
         """Its consumers, oldest first."""
         return iter(self._consumers)
+
+    def listen_to_demand(self, listener: DemandListener | None) -> ConsumerSet:
+        """Tell `listener` when its demand may have changed; returns its consumers."""
+        self.demand_listener = self._consumers.demand_listener = listener
+        return self._consumers
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Deliver `message` to a consumer, or enqueue it.
@@ -456,10 +462,7 @@ class ClassicQueue(LocalQueue):
         if self.is_deleted or self._wake_when < 0 or now < self._wake_when:
             return
         self._wake_when = _NONE
-        while True:
-            message = self._ready.pop_expired(now, self._ttl_ms)
-            if message is None:
-                break
+        while (message := self._ready.pop_expired(now, self._ttl_ms)) is not None:
             if not self.is_dirty:
                 self.mark_stats_dirty()
             self._dead_letter(message, "expired")

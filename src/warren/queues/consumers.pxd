@@ -14,6 +14,7 @@ cdef class ConsumerSet:
     cdef object _all
     cdef dict _by_priority
     cdef list _listed
+    cdef public object demand_listener
 
     @cython.locals(turn=_Turn)
     cpdef add(self, Consumer consumer)
@@ -22,6 +23,8 @@ cdef class ConsumerSet:
     cpdef bint unpark(self, Consumer consumer) except -1
     @cython.locals(turn=_Turn, consumer=Consumer, listed=list, at=Py_ssize_t)
     cpdef Consumer next(self)
+    @cython.locals(turn=_Turn, consumer=Consumer)
+    cpdef bint has_ready(self, object priority_min) except -1
     @cython.locals(active=Consumer)
     cdef Consumer _next_active(self)
     cdef _Turn _turn_of(self, Consumer consumer)

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from warren.queues.demand_listener import DemandListener
 from warren.queues.queue import Consumer
 
 # Empty priorities are skipped while there are this few, which is cheaper than to list them again; if there
@@ -21,7 +22,8 @@ class ConsumerSet:
     """Chooses the consumer of the next message, in constant time."""
 
     __slots__ = (
-        "_all", "_by_priority", "_is_special", "_listed", "active", "count", "is_paused", "is_single_active",
+        "_all", "_by_priority", "_is_special", "_listed", "active", "count", "demand_listener", "is_paused",
+        "is_single_active",
     )  # fmt: skip
 
     def __init__(self, *, is_single_active: bool) -> None:
@@ -39,6 +41,8 @@ class ConsumerSet:
         self._by_priority: dict[int, _Turn] = {}
         # The priorities with consumers that may be ready, highest first.
         self._listed: list[_Turn] = []
+        # Told when consumers come, go or become ready; None unless the queue is federated.
+        self.demand_listener: DemandListener | None = None
 
     def __iter__(self) -> Iterator[Consumer]:
         return iter(list(self._all))
@@ -55,6 +59,8 @@ class ConsumerSet:
         self._append(turn, consumer)
         if self.is_single_active and self.active is None:
             self.active = consumer
+        if self.demand_listener is not None:
+            self.demand_listener.demand_changed()
 
     def remove(self, consumer: Consumer) -> bool:
         """Remove `consumer`; False if it is not in the set."""
@@ -77,6 +83,8 @@ class ConsumerSet:
             if self._listed:
                 turn = self._listed[0]
                 self.active = turn.first
+        if self.demand_listener is not None:
+            self.demand_listener.demand_changed()
         return True
 
     def unpark(self, consumer: Consumer) -> bool:
@@ -85,6 +93,8 @@ class ConsumerSet:
             return False
         consumer.is_parked = False
         self._append(self._turn_of(consumer), consumer)
+        if self.demand_listener is not None:
+            self.demand_listener.demand_changed()
         return True
 
     def next(self) -> Consumer | None:
@@ -114,6 +124,32 @@ class ConsumerSet:
         """Pause or resume all consumers."""
         self.is_paused = is_paused
         self._is_special = is_paused or self.is_single_active
+        if self.demand_listener is not None:
+            self.demand_listener.demand_changed()
+
+    def has_ready(self, priority_min: int) -> bool:
+        """True if a consumer of at least `priority_min` could be given a message now.
+
+        Those that could not are parked, so that they report when they can.
+        """
+        if self._is_special:
+            active = None if self.is_paused else self._next_active()
+            return active is not None and active.priority >= priority_min
+        for turn in self._listed:
+            if turn.priority < priority_min:
+                break
+            consumer = turn.first
+            while consumer is not None:
+                if consumer.is_ready():
+                    return True
+                consumer.is_parked = True
+                turn.drop(consumer)
+                consumer = turn.first
+        return False
+
+    def has_any(self, priority_min: int) -> bool:
+        """True if there is a consumer of at least `priority_min`, ready or not."""
+        return any(priority >= priority_min for priority in self._by_priority)
 
     def has_exclusive(self) -> bool:
         """True if its only consumer is exclusive."""

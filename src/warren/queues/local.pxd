@@ -8,6 +8,7 @@ cdef class LocalQueue(Queue):
     cdef readonly str vhost_name
     cdef public object owner
     cdef public object history
+    cdef readonly object demand_listener
     cdef public bint is_auto_delete
     cdef public int64_t broker_published_count
     cdef readonly int64_t got_count

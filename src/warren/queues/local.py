@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from warren.model.arguments import QueueSettings
 from warren.model.message import Message
 from warren.model.samples import Samples
+from warren.queues.demand_listener import DemandListener
 from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
 
 
@@ -13,9 +14,9 @@ class LocalQueue(Queue):
 
     __slots__ = (
         "_host", "acknowledged_count", "broker_published_count", "delivered_count", "delivered_no_ack_count",
-        "got_count", "got_empty_count", "got_no_ack_count", "history", "is_auto_delete", "is_deleted",
-        "is_dirty", "name", "owner", "published_count", "redelivered_count", "settings", "unacked_bytes",
-        "unacked_count", "used_at", "vhost_name",
+        "demand_listener", "got_count", "got_empty_count", "got_no_ack_count", "history", "is_auto_delete",
+        "is_deleted", "is_dirty", "name", "owner", "published_count", "redelivered_count", "settings",
+        "unacked_bytes", "unacked_count", "used_at", "vhost_name",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -28,8 +29,10 @@ class LocalQueue(Queue):
         self.is_deleted = False
         self.unacked_count = 0
         self.unacked_bytes = 0
-        # True when the host knows that its statistics have changed.
+        # True when the host knows that its statistics have changed, and the demand listener was told.
         self.is_dirty = False
+        # Told of changes once until it resets `is_dirty`; None unless the queue is federated.
+        self.demand_listener: DemandListener | None = None
         # All messages published, and those among them published by the broker: dead letters and internal
         # messages.
         self.published_count = 0
@@ -196,3 +199,10 @@ class LocalQueue(Queue):
         """Tell the host that the statistics have changed, once until the host has read them."""
         self.is_dirty = True
         self._host.dirty[self] = None
+        if self.demand_listener is not None:
+            self.demand_listener.demand_changed()
+
+    @property
+    def has_changed(self) -> bool:
+        """True if the statistics have changed since the host has last read them."""
+        return self.is_dirty or (self.demand_listener is not None and self in self._host.dirty)

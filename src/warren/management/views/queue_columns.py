@@ -55,7 +55,7 @@ def queue_columns(node: ManagedNode, sort: str) -> Mapping[str, Column[IndexedQu
     for name in ("consumer_utilisation", "consumer_capacity"):
         reads[name] = lambda lives: [live.consumer_count and utilisation(live, time) for live in lives]
     reads["idle_since"] = lambda lives: [
-        0 if live.is_dirty else live.used_at if live.history is None else idle_since(live, time)
+        0 if live.has_changed else live.used_at if live.history is None else idle_since(live, time)
         for live in lives
     ]
     columns: dict[str, Column[IndexedQueue]] = {

@@ -245,7 +245,7 @@ def memory_of(live: LocalQueue) -> dict[str, int]:
 
 def idle_since(live: LocalQueue, time: int) -> int:
     """Since when the queue is idle (Unix time, ms), as of the samples at `time` (ms); 0 if it is not idle."""
-    if live.is_dirty:
+    if live.has_changed:
         return 0
     series = series_of(live)
     if series is None:
