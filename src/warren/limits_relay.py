@@ -10,3 +10,7 @@ LINK_RECONNECT_MIN_MS = 1_000
 LINK_RECONNECT_MAX_MS = 30_000
 # The time that a planned stop of a link waits for confirms, so that it duplicates as little as possible.
 LINK_SETTLE_MS = 5_000
+# The longest `connection_timeout` of a URI: longer ones, such as RabbitMQ's "infinity", end here.
+CLIENT_HANDSHAKE_MS_MAX = 600_000
+# Files of certificates and keys that a URI names: bundles of all authorities have less than 512 KiB.
+CLIENT_TLS_FILE_SIZE_MAX = 4_194_304

@@ -44,6 +44,14 @@ class ClientState(Enum):
     FINISHED = "closed"
 
 
+class ClientPhase(Enum):
+    """The phases of the handshake, which say where a connection has failed that could not be opened."""
+
+    GREETING = "greeting"
+    LOGIN = "login"
+    VHOST = "virtual host"
+
+
 class ConnectionListener:
     """Port: what happens on a connection without a call; the methods raise nothing."""
 
@@ -65,7 +73,7 @@ class ClientConnection:
     __slots__ = (
         "_awaited", "_channels", "_closing_deadline", "_handshake_deadline", "_heartbeat", "_listener",
         "_login", "_output_listener", "_reader", "_received", "changes", "channels_max", "error", "has_more",
-        "is_open", "is_reading_paused", "outbox", "server_properties", "state", "turn",
+        "is_open", "is_reading_paused", "outbox", "phase", "server_properties", "state", "turn",
     )  # fmt: skip
 
     def __init__(
@@ -86,11 +94,13 @@ class ClientConnection:
         self.turn = turn
         self.outbox = Outbox(output_listener)
         self.state = ClientState.HANDSHAKE
+        # The phase of the handshake that was begun last.
+        self.phase = ClientPhase.GREETING
         self.is_open = False
         # Why the connection has ended; None while it is open, or was closed by `close`.
         self.error: BrokerRefused | None = None
         self.server_properties: dict[str, object] = {}
-        self.channels_max = limits.CHANNELS_MAX
+        self.channels_max = login.channels_max
         # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
         self.changes = 0
         # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
@@ -111,18 +121,16 @@ class ClientConnection:
         self.outbox.raw(PROTOCOL_HEADER)
         start = await self._expect(methods.ConnectionStart)
         self.server_properties = start.server_properties
-        offered = start.mechanisms.split()
-        if login.mechanism not in offered:
-            raise self._failed(
-                BrokerRefused(f"the broker offers no login with {login.mechanism}, but {', '.join(offered)}")
-            )
+        self.phase = ClientPhase.LOGIN
+        mechanism = self._chosen_mechanism(start.mechanisms.split())
         self.outbox.method(
             0,
             methods.ConnectionStartOk(
-                client_properties=login.properties(), mechanism=login.mechanism, response=login.response()
+                client_properties=login.properties(), mechanism=mechanism, response=login.response(mechanism)
             ),
         )
         self._tune(await self._expect(methods.ConnectionTune))
+        self.phase = ClientPhase.VHOST
         self.outbox.method(0, methods.ConnectionOpen(virtual_host=login.vhost))
         try:
             await self._expect(methods.ConnectionOpenOk)
@@ -164,13 +172,23 @@ class ClientConnection:
         self._awaited = (kind, answer)
         return await answer  # type: ignore[return-value]
 
+    def _chosen_mechanism(self, offered: list[str]) -> str:
+        """Return the first SASL mechanism of the login that the broker offers. Raises BrokerRefused."""
+        for mechanism in self._login.mechanisms:
+            if mechanism in offered:
+                return mechanism
+        wanted = " or ".join(self._login.mechanisms)
+        raise self._failed(
+            BrokerRefused(f"the broker offers no login with {wanted}, but {', '.join(offered)}")
+        )
+
     def _tune(self, tune: methods.ConnectionTune) -> None:
         """Answer connection.tune with the lower of both proposals; 0 is no limit."""
         login = self._login
         if 0 < tune.frame_max < limits.FRAME_SIZE_MIN:
             raise self._failed(malformed(f"a frame_max of {tune.frame_max} bytes"))
         frame_size_max = min(tune.frame_max or login.frame_size_max, login.frame_size_max)
-        self.channels_max = min(tune.channel_max or limits.CHANNELS_MAX, limits.CHANNELS_MAX)
+        self.channels_max = min(tune.channel_max or login.channels_max, login.channels_max)
         heartbeat_s = tune.heartbeat if login.heartbeat_s is None else login.heartbeat_s
         self.outbox.method(
             0,

@@ -10,10 +10,10 @@ import logging
 from typing import Protocol, cast
 
 from warren import limits
+from warren.framing.driven_connection import DrivenConnection
 from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
 from warren.runtime.timers import DeadlineOwner, Deadlines
-from warren.session.base_connection import BaseConnection
 from warren.session.peer import Peer
 from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds
@@ -26,9 +26,9 @@ _STALL_CHECKS = 8
 
 
 class ConnectionRegistry(Protocol):
-    """Port: keeps the list of connections; implemented by the listener."""
+    """Port: keeps the list of connections; implemented by the listener and by outgoing connections."""
 
-    def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> BaseConnection | None:
+    def admit(self, protocol: "AmqpProtocol", transport: asyncio.Transport) -> DrivenConnection | None:
         """Create a connection for this socket; None if there are too many."""
 
     def opened(self, protocol: "AmqpProtocol") -> None:
@@ -122,7 +122,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._handed = 0
         self._registry = registry
         self._loop_context = loop_context
-        self._client: BaseConnection | None = None
+        self._client: DrivenConnection | None = None
         self._transport: asyncio.Transport | None = None
         self._is_marked = False
         self._is_paused = False
@@ -290,7 +290,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
 
     # --- private -------------------------------------------------------------------------------
 
-    def _update_socket(self, client: BaseConnection) -> None:
+    def _update_socket(self, client: DrivenConnection) -> None:
         """Apply the state of the connection to the socket: pause reading, schedule a deadline, close."""
         self._seen = client.changes
         if client.is_finished:

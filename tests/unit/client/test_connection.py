@@ -60,7 +60,7 @@ def test_a_smaller_frame_size_of_the_client_is_used() -> None:
 
 
 def test_a_login_that_the_broker_does_not_offer_is_refused_with_what_it_offers() -> None:
-    pair = BrokerPair(Broker(), ClientLogin(user="", password="", vhost="/", mechanism="EXTERNAL"))
+    pair = BrokerPair(Broker(), ClientLogin(user="", password="", vhost="/", mechanisms=("EXTERNAL",)))
     outcome = Outcome(pair.client.open())
     pair.exchange()
     assert "offers no login with EXTERNAL, but PLAIN" in str(outcome.error)
