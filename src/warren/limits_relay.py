@@ -4,9 +4,9 @@
 CLIENT_HANDSHAKE_MS = 60_000
 # The time to wait for connection.close-ok, as RabbitMQ's shovels and federation links do.
 CLIENT_CLOSING_MS = 10_000
-# The pause before a link tries again: doubled from the first to the second, as in RFC 6298 for lost segments;
-# long enough that a broker that is down costs nothing, short enough that nobody waits for a link by hand.
+# The shortest pause before a link tries again: a broker that is restarted is back after some seconds.
 LINK_RECONNECT_MIN_MS = 1_000
+# The longest one, to which it is doubled: a broker that is down costs nothing, and nobody has to wait long.
 LINK_RECONNECT_MAX_MS = 30_000
 # The time that a planned stop of a link waits for confirms, so that it duplicates as little as possible.
 LINK_SETTLE_MS = 5_000
@@ -14,3 +14,10 @@ LINK_SETTLE_MS = 5_000
 CLIENT_HANDSHAKE_MS_MAX = 600_000
 # Files of certificates and keys that a URI names: bundles of all authorities have less than 512 KiB.
 CLIENT_TLS_FILE_SIZE_MAX = 4_194_304
+# Publishes of a link that may be unconfirmed, also if its prefetch is 0, which AMQP does not limit: the
+# largest prefetch that AMQP can express.
+LINK_UNCONFIRMED_MAX = 65_535
+# The shortest pause after a destination has refused messages: a full queue may be drained by its consumers.
+REFUSAL_PAUSE_MIN_MS = 100
+# The longest one, to which it is doubled while nothing is accepted: a full queue costs two messages a minute.
+REFUSAL_PAUSE_MAX_MS = 30_000

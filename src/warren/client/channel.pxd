@@ -5,11 +5,14 @@ from warren.framing.outbox cimport Outbox
 from warren.model.message cimport Message
 from warren.model.turn cimport Turn
 from warren.wire.frames cimport FrameReader
+from warren.wire.properties cimport PropertyScan
 
 cdef int _METHOD
 cdef int _HEADER
 cdef int _BODY
 cdef int64_t _SIZE_MAX
+cdef int _HAS_HEADERS
+cdef PropertyScan _scan
 cdef int _NOTHING
 cdef int _DELIVERY
 cdef int _RETURN
@@ -42,6 +45,7 @@ cdef class ClientChannel:
     cdef bint _is_redelivered
     cdef bytes _address
     cdef bytes _property_list
+    cdef bint _has_headers
     cdef int64_t _body_size
     cdef int64_t _received
     cdef list _parts
@@ -71,3 +75,5 @@ cdef class ClientChannel:
 
 @cython.locals(number=uint64_t, place=Py_ssize_t)
 cdef uint64_t _read_number(const unsigned char* data, Py_ssize_t at) noexcept
+
+cdef bint _scanned_headers(bytes property_list) except -1

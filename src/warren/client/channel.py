@@ -1,7 +1,8 @@
 """One channel of a client: calls, publishing with confirms, and deliveries, which a listener receives.
 
 Deliveries, confirms and publishes are the hot path: they are parsed in place, and a delivered message keeps
-its address, properties and body as the broker sent them, so that it can be published again unchanged. All
+its address, properties and body as the broker sent them, so that it can be published again unchanged. Its
+properties are valid, and were scanned for headers, but for nothing else. All
 other methods are calls: `call` sends one and awaits its answer, and answers come in the order of the calls.
 """
 
@@ -13,12 +14,13 @@ from warren.client.errors import BrokerRefused, malformed
 from warren.errors import AmqpError
 from warren.framing.outbox import Outbox
 from warren.limits import MESSAGE_SIZE_MAX
-from warren.model.message import BODY_END, Message, encode_address, new_message
+from warren.model.message import BODY_END, HAS_HEADERS, Message, encode_address, new_message
 from warren.model.turn import Turn
 from warren.wire import methods
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
 from warren.wire.method import Method
 from warren.wire.methods import decode_method
+from warren.wire.properties import PropertyScan
 
 Reply = TypeVar("Reply", bound=Method)
 
@@ -26,6 +28,8 @@ _METHOD = METHOD
 _HEADER = HEADER
 _BODY = BODY
 _BODY_END = BODY_END
+_HAS_HEADERS = HAS_HEADERS
+_scan = PropertyScan()
 _SIZE_MAX = MESSAGE_SIZE_MAX
 
 # The method whose content is expected.
@@ -78,8 +82,8 @@ class ClientChannel:
     """One channel; `ClientConnection.open_channel` creates it."""
 
     __slots__ = (
-        "_address", "_before", "_before_size", "_body_size", "_delivery_tag", "_due", "_is_body",
-        "_is_redelivered", "_listener", "_method", "_number", "_outbox", "_parts", "_pending",
+        "_address", "_before", "_before_size", "_body_size", "_delivery_tag", "_due", "_has_headers",
+        "_is_body", "_is_redelivered", "_listener", "_method", "_number", "_outbox", "_parts", "_pending",
         "_property_list", "_received", "_tag_head", "_turn", "error", "is_open", "sequence",
     )  # fmt: skip
 
@@ -103,6 +107,7 @@ class ClientChannel:
         self._is_redelivered = False
         self._address = b"\0\0"
         self._property_list = b"\0\0"
+        self._has_headers = False
         self._body_size = 0
         self._received = 0
         # The parts of a body in several frames.
@@ -248,6 +253,7 @@ class ClientChannel:
         known = self._property_list
         if not (size - _LIST_AT == len(known) and data.startswith(known, at + _LIST_AT)):
             self._property_list = data[at + _LIST_AT : at + size]
+            self._has_headers = _scanned_headers(self._property_list)
         if body_size:
             self._body_size = body_size
             self._received = 0
@@ -284,6 +290,8 @@ class ClientChannel:
         self._is_body = False
         if due == _DELIVERY:
             message = new_message(self._address, self._property_list, content, self._turn.now())
+            if self._has_headers:
+                message.flags = _HAS_HEADERS
             self._listener.delivered(message, self._delivery_tag, self._is_redelivered)
         else:
             self._return(content)
@@ -294,6 +302,8 @@ class ClientChannel:
         assert method is not None
         address = encode_address(method.exchange, method.routing_key)
         message = new_message(address, self._property_list, content, self._turn.now())
+        if self._has_headers:
+            message.flags = _HAS_HEADERS
         self._listener.returned(method.reply_code, method.reply_text, message)
 
     # --- input: everything else ---------------------------------------------------------------------
@@ -335,6 +345,15 @@ def _read_number(data: bytes, at: int) -> int:
     for place in range(at, at + 8):
         number = number << 8 | data[place]
     return number
+
+
+def _scanned_headers(property_list: bytes) -> bool:
+    """Return whether `property_list` has headers. Raises BrokerRefused if it is not valid."""
+    try:
+        _scan.scan(property_list, 0, len(property_list))
+    except AmqpError as error:
+        raise malformed(str(error)) from None
+    return _scan.headers_at > 0
 
 
 def _decoded(payload: bytes) -> Method:

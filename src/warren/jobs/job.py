@@ -8,8 +8,8 @@ from enum import Enum
 from msgspec import Struct, field
 
 from warren.errors import AmqpError
+from warren.flow.rate_limiter import RateLimiter
 from warren.jobs.permit import Permit
-from warren.jobs.rate_limiter import RateLimiter
 from warren.limits import JOB_POLL_S, SCANNED_PER_TURN
 from warren.vhost.message_move import MessageMove, MoveFailures
 from warren.vhost.undo_log import UndoLog

@@ -1,6 +1,5 @@
 """Connects to one end of a relay, which may have several addresses."""
 
-from collections.abc import Sequence
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -15,6 +14,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """One end of a relay: the addresses of its broker, and how the connection is called there."""
 
     targets: tuple[Target, ...]
+    # How the addresses are shown, without credentials, in the same order; empty: as `shown_uri` has them.
+    uris: tuple[str, ...] = ()
     # Shown by the broker as the name of the connection.
     name: str
     # The user whose rights a connection to this node has; see `Dialer`.
@@ -41,15 +42,16 @@ async def connect(
     targets = endpoint.targets
     failures: list[str] = []
     code = 0
-    for place in range(len(targets)):
-        target = targets[(first + place) % len(targets)]
+    for place in range(first, first + len(targets)):
+        target = targets[place % len(targets)]
+        uri = endpoint.uris[place % len(targets)] if endpoint.uris else shown_uri(target)
         try:
             connection = await dialer.dial(target, endpoint.name, endpoint.user, listener)
         except BrokerRefused as error:
-            failures.append(f"{shown_uri(target)}: {error.text}")
+            failures.append(f"{uri}: {error.text}")
             code = error.code
         else:
-            return EndpointConnection(connection, target, shown_uri(target))
+            return EndpointConnection(connection, target, uri)
     raise BrokerRefused("; ".join(failures) or "there is no address to connect to", code)
 
 
@@ -62,8 +64,3 @@ def shown_uri(target: Target) -> str:
     host = f"[{target.host}]" if ":" in target.host else target.host
     port = "" if target.port == PORTS[scheme] else f":{target.port}"
     return f"{scheme}://{host}{port}{vhost}"
-
-
-def shown_uris(targets: Sequence[Target]) -> list[str]:
-    """Return the addresses of `targets` without credentials."""
-    return [shown_uri(target) for target in targets]

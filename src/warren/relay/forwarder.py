@@ -5,18 +5,28 @@
 
 With the mode ON_CONFIRM a delivery is acknowledged when the destination has confirmed it, so that a crash of
 either end loses nothing. Acknowledgements are sent once per turn, for all deliveries up to the first that is
-not settled. What is not confirmed is bounded by the prefetch of the source; what waits because the
-destination takes nothing (an alarm, a full socket) is bounded because the source is not read meanwhile.
+not settled. What is not confirmed is bounded by the prefetch of the source and by LINK_UNCONFIRMED_MAX; what
+waits because the destination takes nothing (an alarm, a full socket, refusals, a limited rate) is bounded
+because the source is not read meanwhile.
+
+A delivery that the destination refuses (basic.nack: for example its queue is full) returns to its queue, and
+would be delivered again at once. Therefore nothing is published for a while, which is doubled as long as no
+message is accepted, and then one at a time, and one more with each confirm.
 """
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
+from warren.flow.rate_limiter import RateLimiter
 from warren.framing.outbox import Outbox
-from warren.model.message import Message
+from warren.limits_relay import LINK_UNCONFIRMED_MAX, REFUSAL_PAUSE_MAX_MS, REFUSAL_PAUSE_MIN_MS
+from warren.model.message import NO_PROPERTIES, Message
+from warren.model.turn import Turn
+from warren.relay.status import Hold
 
 
 class AckMode(StrEnum):
@@ -28,13 +38,16 @@ class AckMode(StrEnum):
 
 
 class ForwardingListener:
-    """Port: what the owner of a forwarder is told; the methods raise nothing."""
+    """Port: what the owner of a forwarder is told and asked; the methods raise nothing."""
 
     __slots__ = ()
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """Return the message to publish for the delivered `message`; None drops it."""
         return message
+
+    def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
+        """Call `action` in `pause_ms` milliseconds, unless the forwarder is no longer used then."""
 
     def completed(self) -> None:
         """The requested number of messages was forwarded, and settled at both ends."""
@@ -47,18 +60,26 @@ class ForwardingListener:
 
 
 class Forwarder(ChannelListener):
-    """The listener of the source channel; `DestinationListener` is that of the destination channel."""
+    """The listener of the source channel; `DestinationListener` is that of the destination channel.
+
+    Nothing else is published on the channel of the destination, since confirms are counted.
+    """
 
     __slots__ = (
-        "_acknowledged_tag", "_ahead", "_destination", "_destination_outbox", "_first", "_is_flush_due",
-        "_is_on_confirm", "_is_on_publish", "_listener", "_settled_tag", "_source", "_source_connection",
-        "_tags", "_waiting", "blocked_reason", "confirmed_count", "dropped_count", "forwarded_count",
-        "redelivered_count", "rejected_count", "remaining",
+        "_acknowledged_tag", "_ahead", "_blocked_since", "_destination", "_destination_outbox", "_first",
+        "_is_finishing", "_is_flush_due", "_is_on_confirm", "_is_on_publish", "_is_refused", "_is_resuming",
+        "_is_wake_due", "_listener", "_progress_at", "_refusal_pause_ms", "_refused_since", "_settled_tag",
+        "_source", "_source_connection", "_tags", "_turn", "_unconfirmed_max", "_waiting", "_waiting_since",
+        "blocked_reason", "confirmed_count", "delivered_at", "delivered_properties", "dropped_count",
+        "forwarded_count", "rate_limiter", "redelivered_count", "rejected_count", "remaining",
     )  # fmt: skip
 
-    def __init__(self, ack_mode: AckMode, listener: ForwardingListener, remaining: int = -1) -> None:
+    def __init__(
+        self, ack_mode: AckMode, listener: ForwardingListener, turn: Turn, remaining: int = -1
+    ) -> None:
         """Forward `remaining` messages and then none; -1 forwards without end."""
         self._listener = listener
+        self._turn = turn
         self._is_on_confirm = ack_mode is AckMode.ON_CONFIRM
         self._is_on_publish = ack_mode is AckMode.ON_PUBLISH
         self._source: ClientChannel = None  # type: ignore[assignment]
@@ -70,6 +91,10 @@ class Forwarder(ChannelListener):
         self._first = 1
         # Sequences above `_first` that are settled: True if acknowledged, False if rejected.
         self._ahead: dict[int, bool] = {}
+        # How many may be unconfirmed: after a refusal one, and one more with each confirm.
+        self._unconfirmed_max = LINK_UNCONFIRMED_MAX
+        # When the last confirm came, or the first publish that is unconfirmed.
+        self._progress_at = 0
         # The tag up to which all deliveries are settled, and up to which the source was told so.
         self._settled_tag = 0
         self._acknowledged_tag = 0
@@ -77,10 +102,26 @@ class Forwarder(ChannelListener):
         self._is_flush_due = False
         # Deliveries that wait until the destination takes publishes: message, tag, whether redelivered.
         self._waiting: deque[tuple[Message, int, bool]] = deque()
-        # Why the destination takes no publishes (connection.blocked); empty while it does.
+        self._waiting_since = 0
+        # True while `resume` is running: what is settled meanwhile does not call it again.
+        self._is_resuming = False
+        # Why the destination takes no publishes (connection.blocked), since when; empty while it does.
         self.blocked_reason = ""
-        # The number of messages that are still to be published; -1 without end.
+        self._blocked_since = 0
+        # True while a destination that has refused messages is given time, and since when it refuses.
+        self._is_refused = False
+        self._refused_since = 0
+        self._refusal_pause_ms = REFUSAL_PAUSE_MIN_MS
+        # None does not limit the rate; `_is_wake_due` is True while a timer waits for the next message.
+        self.rate_limiter: RateLimiter | None = None
+        self._is_wake_due = False
+        # True once `finish` was called.
+        self._is_finishing = False
+        # The number of messages that are still to be published or dropped; -1 without end.
         self.remaining = remaining
+        # When the last message was delivered (Unix time, ms; 0: none), and its properties.
+        self.delivered_at = 0
+        self.delivered_properties = NO_PROPERTIES
         # Counters since the start of this forwarder.
         self.forwarded_count = 0
         self.confirmed_count = 0
@@ -98,6 +139,13 @@ class Forwarder(ChannelListener):
         self._source = channel
         self._source_connection = connection
 
+    def finish(self) -> None:
+        """Publish nothing more; `completed` is called when all that is published is settled."""
+        self._is_finishing = True
+        self._waiting.clear()
+
+    # --- what is shown ----------------------------------------------------------------------------
+
     @property
     def unconfirmed_count(self) -> int:
         """The number of messages published that the destination has not confirmed."""
@@ -108,47 +156,99 @@ class Forwarder(ChannelListener):
         """The number of messages that are still to be settled; -1 without end."""
         return self.remaining + self.unconfirmed_count if self.remaining >= 0 else -1
 
-    def finish(self) -> None:
-        """Publish nothing more; what is published is settled, and `completed` is called after it."""
-        self.remaining = 0
-        self._waiting.clear()
-
     @property
     def waiting_count(self) -> int:
         """The number of deliveries that wait because the destination takes no publishes."""
         return len(self._waiting)
 
+    @property
+    def unconfirmed_since(self) -> int:
+        """Since when the destination has confirmed nothing of what is unconfirmed; 0 if nothing is."""
+        return self._progress_at if self._tags else 0
+
+    def hold(self) -> tuple[Hold, int]:
+        """Return why nothing is published now, and since when (Unix time, ms)."""
+        if self.blocked_reason:
+            return Hold.ALARM, self._blocked_since
+        if self._is_refused or (self._refused_since and (self._waiting or self._tags)):
+            return Hold.REFUSED, self._refused_since
+        if not self._waiting:
+            return Hold.NONE, 0
+        if not self.remaining or self._is_finishing:
+            return Hold.FINISHED, self._waiting_since
+        if self._is_wake_due:
+            return Hold.RATE, self._waiting_since
+        is_full = self._destination_outbox.is_full()
+        return Hold.FULL if is_full else Hold.UNCONFIRMED, self._waiting_since
+
     # --- from the source ------------------------------------------------------------------------
 
     def delivered(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
         """Publish `message`, at once unless the destination takes no publishes now."""
-        if self.blocked_reason or self._waiting or self._destination_outbox.is_full():
+        self.delivered_at = message.published_at
+        self.delivered_properties = message.property_list
+        if self._waiting or not self._may_publish():
+            if self._is_finishing:
+                # It returns to its queue when the channel is closed.
+                return
+            if not self._waiting:
+                self._waiting_since = self.delivered_at
+                self._source_connection.pause_reading(True)
             self._waiting.append((message, delivery_tag, is_redelivered))
-            self._source_connection.pause_reading(True)
         else:
             self._forward(message, delivery_tag, is_redelivered)
 
+    def _may_publish(self) -> bool:
+        """True if the next message may be published now."""
+        if self.blocked_reason or self._is_refused or not self.remaining or self._is_finishing:
+            return False
+        if len(self._tags) >= self._unconfirmed_max or self._destination_outbox.is_full():
+            return False
+        return self.rate_limiter is None or self._is_within_rate(self.rate_limiter)
+
+    def _is_within_rate(self, rate_limiter: RateLimiter) -> bool:
+        """True if the rate allows a message now; otherwise a timer waits for the next."""
+        if rate_limiter.allowed(self._turn.now() / 1000, 1):
+            return True
+        if not self._is_wake_due:
+            self._is_wake_due = True
+            self._listener.call_later(int(rate_limiter.delay_s() * 1000) + 1, self._wake)
+        return False
+
+    def _wake(self) -> None:
+        self._is_wake_due = False
+        self.resume()
+
     def _forward(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
-        if not self.remaining:
-            # It returns to its queue when the channel is closed.
-            return
         self.redelivered_count += is_redelivered
-        transformed = self._listener.transform(message, is_redelivered)
-        if transformed is None:
-            self.dropped_count += 1
-            if self._is_on_confirm or self._is_on_publish:
-                self._source.acknowledge(delivery_tag, False)
-            return
         if self.remaining > 0:
             self.remaining -= 1
+        transformed = self._listener.transform(message, is_redelivered)
+        if transformed is None:
+            self._drop(delivery_tag)
+            return
+        if self.rate_limiter is not None:
+            self.rate_limiter.spend(1)
         self.forwarded_count += 1
         self._destination.publish(transformed)
         if self._is_on_confirm:
+            if not self._tags:
+                self._progress_at = self._turn.now()
             self._tags.append(delivery_tag)
             return
         if self._is_on_publish:
             self._settle(delivery_tag)
         if not self.remaining:
+            self._listener.completed()
+
+    def _drop(self, delivery_tag: int) -> None:
+        """Remove a delivery from the source that is not forwarded."""
+        self.dropped_count += 1
+        if self._tags:
+            self._source.acknowledge(delivery_tag, False)
+        elif self._is_on_confirm or self._is_on_publish:
+            self._settle(delivery_tag)
+        if not self.remaining and not self._tags:
             self._listener.completed()
 
     def cancelled(self, consumer_tag: str) -> None:
@@ -163,10 +263,11 @@ class Forwarder(ChannelListener):
 
     def settle_published(self, sequence: int, is_multiple: bool, is_acked: bool) -> None:
         """Settle the delivery that was published with `sequence`, or all up to it."""
+        self._progress_at = self._turn.now()
         if is_multiple:
             while self._tags and self._first <= sequence:
                 self._settle_first(is_acked)
-        elif sequence == self._first:
+        elif sequence == self._first and self._tags:
             self._settle_first(is_acked)
         elif sequence > self._first and sequence not in self._ahead:
             self._ahead[sequence] = is_acked
@@ -174,19 +275,26 @@ class Forwarder(ChannelListener):
                 self._reject(self._tags[sequence - self._first])
         while self._ahead and self._first in self._ahead:
             self._settle_first(True)
-        if not self.remaining and not self._tags:
+        if self._waiting:
+            self.resume()
+        if not self._tags and (self._is_finishing or not self.remaining):
             self._listener.completed()
 
     def block(self, reason: str) -> None:
         """Hold back publishes because the destination takes none for `reason`; an empty one resumes them."""
         self.blocked_reason = reason
+        self._blocked_since = self._turn.now()
         self.resume()
 
     def resume(self) -> None:
         """Publish what has waited, as far as the destination takes it."""
-        while self._waiting and not self.blocked_reason and not self._destination_outbox.is_full():
+        if self._is_resuming:
+            return
+        self._is_resuming = True
+        while self._waiting and self._may_publish():
             message, delivery_tag, is_redelivered = self._waiting.popleft()
             self._forward(message, delivery_tag, is_redelivered)
+        self._is_resuming = False
         if not self._waiting and self._source_connection is not None:
             self._source_connection.pause_reading(False)
 
@@ -211,7 +319,15 @@ class Forwarder(ChannelListener):
             self._reject(tag)
             return
         self.confirmed_count += 1
+        if self._unconfirmed_max < LINK_UNCONFIRMED_MAX:
+            self._accept()
         self._settle(tag)
+
+    def _accept(self) -> None:
+        """Trust a destination that has refused messages a little more, because it has confirmed one."""
+        self._unconfirmed_max += 1
+        self._refused_since = 0
+        self._refusal_pause_ms = REFUSAL_PAUSE_MIN_MS
 
     def _settle(self, delivery_tag: int) -> None:
         """Acknowledge all deliveries up to `delivery_tag` at the end of this turn."""
@@ -221,11 +337,21 @@ class Forwarder(ChannelListener):
             self._source_connection.outbox.flush_later(self)
 
     def _reject(self, delivery_tag: int) -> None:
-        """Return a delivery to its queue, because the destination has refused it."""
+        """Return a delivery to its queue because the destination has refused it, and give that time."""
         self.rejected_count += 1
         if self.remaining >= 0:
             self.remaining += 1
         self._source.reject(delivery_tag, False, True)
+        self._unconfirmed_max = 1
+        if not self._is_refused:
+            self._is_refused = True
+            self._refused_since = self._refused_since or self._turn.now()
+            self._listener.call_later(self._refusal_pause_ms, self._retry)
+            self._refusal_pause_ms = min(self._refusal_pause_ms * 2, REFUSAL_PAUSE_MAX_MS)
+
+    def _retry(self) -> None:
+        self._is_refused = False
+        self.resume()
 
 
 class DestinationListener(ChannelListener):

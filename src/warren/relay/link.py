@@ -20,6 +20,7 @@ from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
 from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings
 from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
+from warren.wire.properties import BasicProperties
 
 _TRANSITIONS = {
     LinkState.STOPPED: (LinkState.STARTING,),
@@ -108,6 +109,7 @@ class Link:
         forwarder = run.forwarder if run is not None else None
         source = run.source if run is not None else None
         destination = run.destination if run is not None else None
+        hold, hold_since = forwarder.hold() if forwarder is not None else (Hold.NONE, 0)
         error = self._last_error
         return LinkStatus(
             key=self.key,
@@ -125,13 +127,15 @@ class Link:
             pending=forwarder.waiting_count if forwarder is not None else 0,
             unconfirmed=forwarder.unconfirmed_count if forwarder is not None else 0,
             prefetch_count=self._settings.prefetch_count,
-            hold=Hold.ALARM if forwarder is not None and forwarder.blocked_reason else Hold.NONE,
-            hold_since=0,
+            unconfirmed_since=forwarder.unconfirmed_since if forwarder is not None else 0,
+            rate_max=self._settings.rate_max,
+            hold=hold,
+            hold_since=hold_since,
             hold_reason=forwarder.blocked_reason if forwarder is not None else "",
             remaining=forwarder.unsettled_remaining if forwarder is not None else -1,
             remaining_unacked=forwarder.remaining if forwarder is not None else -1,
-            delivered_at=0,
-            delivered_timestamp=0,
+            delivered_at=forwarder.delivered_at if forwarder is not None else 0,
+            delivered_timestamp=timestamp_ms(forwarder.delivered_properties) if forwarder is not None else 0,
             source_ready=run.source_ready if run is not None else -1,
             source_counted_at=run.source_counted_at if run is not None else 0,
         )
@@ -170,8 +174,9 @@ class Link:
         run = self._run = LinkRun(
             self._plan,
             self._settings,
-            dependencies.dialer,
+            dialer=dependencies.dialer,
             turn=dependencies.turn,
+            after=dependencies.after,
             attempt=self._attempt,
         )
         self._attempt += 1
@@ -198,6 +203,8 @@ class Link:
         run.is_set_up = True
         if not run.is_ended:
             self._enter(LinkState.RUNNING, "")
+            if not run.forwarder.remaining and not run.forwarder.unconfirmed_count:
+                run.completed()
 
     async def _close(self, run: LinkRun, error: BrokerRefused | None) -> None:
         """Close the connections of `run`; one that ended as planned settles and is torn down before."""
@@ -264,3 +271,8 @@ class Link:
         if key.kind is LinkKind.SHOVEL:
             return f"shovel {key.name!r} of vhost {key.vhost!r}"
         return f"federation of {key.kind} {key.name!r} of vhost {key.vhost!r} with upstream {key.upstream!r}"
+
+
+def timestamp_ms(property_list: bytes) -> int:
+    """Return the property `timestamp` in ms; 0 if there is none."""
+    return (BasicProperties.decode_list(property_list).timestamp or 0) * 1000

@@ -9,6 +9,8 @@ from warren.client.answer import Answer
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection
 from warren.client.errors import BrokerRefused
+from warren.flow.rate_limiter import RateLimiter
+from warren.limits_relay import LINK_RECONNECT_MAX_MS
 from warren.model.message import Message
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
@@ -21,6 +23,7 @@ from warren.relay.forwarder import (
     ForwardingListener,
     SourceConnectionListener,
 )
+from warren.relay.message_filter import MessageFilter
 from warren.wire import methods
 
 # Port: calls an action after a number of milliseconds; it cannot be cancelled.
@@ -38,6 +41,10 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     # The pause before the next attempt in seconds; 0: there is none until `restart`; None doubles it from
     # one attempt to the next.
     reconnect_delay_s: int | None = None
+    # Messages per second; None: no limit.
+    rate_max: float | None = None
+    # What is not accepted is removed from the source and not forwarded; None accepts everything.
+    message_filter: MessageFilter | None = None
 
 
 class LinkPlan(Protocol):
@@ -78,20 +85,32 @@ class LinkRun(ForwardingListener):
     """The connections and the forwarder of one run."""
 
     __slots__ = (
-        "_attempt", "_dialer", "_plan", "_settings", "_turn", "consuming", "destination", "forwarder",
-        "is_completed", "is_ended", "is_set_up", "outcome", "publishing", "settled", "source",
-        "source_counted_at", "source_ready",
+        "_after", "_attempt", "_dialer", "_filter", "_plan", "_settings", "_started_at", "_turn",
+        "consuming", "destination", "forwarder", "is_completed", "is_ended", "is_set_up", "outcome",
+        "publishing", "settled", "source", "source_counted_at", "source_ready",
     )  # fmt: skip
 
     def __init__(
-        self, plan: LinkPlan, settings: LinkSettings, dialer: Dialer, *, turn: Turn, attempt: int = 0
+        self,
+        plan: LinkPlan,
+        settings: LinkSettings,
+        *,
+        dialer: Dialer,
+        turn: Turn,
+        after: After,
+        attempt: int,
     ) -> None:
         self._plan = plan
         self._settings = settings
         self._dialer = dialer
         self._turn = turn
         self._attempt = attempt
-        self.forwarder = Forwarder(settings.ack_mode, self)
+        self._after = after
+        self._filter = settings.message_filter
+        self._started_at = turn.now()
+        self.forwarder = Forwarder(settings.ack_mode, self, turn)
+        if settings.rate_max is not None:
+            self.forwarder.rate_limiter = RateLimiter(settings.rate_max, turn.now() / 1000)
         # The connections, and the channels on which messages are consumed and published.
         self.source: EndpointConnection | None = None
         self.destination: EndpointConnection | None = None
@@ -185,8 +204,14 @@ class LinkRun(ForwardingListener):
     # --- from the forwarder -------------------------------------------------------------------------
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
-        """Have the plan transform `message`."""
+        """Have the plan transform `message`, unless it is filtered out."""
+        if self._filter is not None and not self._filter.accepts(message):
+            return None
         return self._plan.transform(message, is_redelivered)
+
+    def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
+        """Call `action` in `pause_ms` milliseconds, unless the run has ended then."""
+        self._after(pause_ms, lambda: None if self.is_ended else action())
 
     def completed(self) -> None:
         """End the run, because the requested number of messages was forwarded."""
@@ -208,7 +233,8 @@ class LinkRun(ForwardingListener):
     @property
     def has_worked(self) -> bool:
         """True if the run was of use, so that the next attempt may follow soon."""
-        return self.forwarder.confirmed_count > 0
+        duration = self._turn.now() - self._started_at
+        return self.forwarder.confirmed_count > 0 or (self.is_set_up and duration > LINK_RECONNECT_MAX_MS)
 
     async def settle(self) -> None:
         """Publish no more, and wait until all publishes are confirmed or `settled` is completed."""

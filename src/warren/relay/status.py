@@ -91,8 +91,12 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     # Deliveries that wait in memory for the destination, and publishes that are not confirmed.
     pending: int
     unconfirmed: int
+    # Since when none of these was confirmed; 0 if nothing is unconfirmed.
+    unconfirmed_since: int
     # The prefetch of the source; 0 is no limit.
     prefetch_count: int
+    # Messages per second; None: no limit.
+    rate_max: float | None
     # Why nothing is published at the moment, since when, and the text of the broker about it.
     hold: Hold
     hold_since: int

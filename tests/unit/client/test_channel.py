@@ -66,7 +66,7 @@ def test_a_published_message_is_delivered_as_it_was(end: ClientEnd) -> None:
     end.publish(b"hello", headers={"a": 1}, delivery_mode=2)
     ((message, tag, is_redelivered),) = end.listener.deliveries
     assert (message.exchange, message.routing_key, message.body) == ("", "q", b"hello")
-    assert message.properties().headers == {"a": 1}
+    assert message.properties().headers == message.headers() == {"a": 1}
     assert (tag, is_redelivered) == (1, False)
 
 
@@ -170,6 +170,8 @@ HEADER = BasicProperties().encode(4)
         (call(DELIVER) + frame(2, 1, HEADER) + frame(3, 1, b"12345"), "exceeds the size in its header"),
         (call(DELIVER) + frame(2, 1, HEADER) + frame(2, 1, HEADER), "that no method announced"),
         (call(DELIVER) + frame(2, 1, HEADER[:10]), "a content header that is too short"),
+        (call(DELIVER) + frame(2, 1, HEADER + b"x"), "content header too long"),
+        (call(DELIVER) + frame(2, 1, HEADER[:12] + b"\x20\x00\x00\x00\x00\x09"), "content header cut short"),
         (frame(1, 1, DELIVER.encode()[:-1]), "names do not end with it"),
         (frame(1, 1, DELIVER.encode() + b"x"), "names do not end with it"),
         (frame(1, 1, DELIVER.encode()[:14]), "a basic.deliver that is too short"),

@@ -1,6 +1,6 @@
 """A rate limit in messages per second, without bursts after an idle time."""
 
-from warren.jobs.rate_limiter import RateLimiter
+from warren.flow.rate_limiter import RateLimiter
 
 
 def test_without_a_rate_there_is_no_limit() -> None:
