@@ -11,6 +11,7 @@ from warren.cli.operator.lists import LISTS
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
 from warren.cli.operator.quarantine import QUARANTINE
+from warren.cli.operator.relays import RELAYS
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.support_report import SUPPORT_REPORT
 from warren.cli.operator.tasks import TASKS
@@ -20,7 +21,7 @@ from warren.cli.sections import SectionedGroup
 
 COMMANDS: tuple[OperatorCommand, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVE_JOBS, *EXTENSIONS, *STREAMS, *TRACING, *NODE,
-    *QUARANTINE, *SUPPORT_REPORT,
+    *QUARANTINE, *RELAYS, *SUPPORT_REPORT,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
@@ -38,6 +39,8 @@ _GROUPS = {
     "operator-policies": "Policies that only administrators can change.",
     "parameters": "Parameters of components, and global ones.",
     "limits": "Limits of virtual hosts and users.",
+    "shovels": "Shovels: messages moved between brokers.",
+    "federation": "Federation: upstreams, sets and links.",
     "definitions": "Export, import and plan definitions.",
     "connections": "Connections: list and close.",
     "channels": "Channels.",
@@ -73,6 +76,15 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "limits": {
         "Virtual hosts": ("list", "set", "clear"),
         "Users": ("list-users", "set-user", "clear-user"),
+    },
+    "shovels": {
+        "Status": ("list", "show", "restart"),
+        "Definition": ("create", "update", "delete"),
+    },
+    "federation": {
+        "Links": ("links", "restart"),
+        "Upstreams": ("upstreams", "show-upstream", "set-upstream", "delete-upstream"),
+        "Sets of upstreams": ("sets", "set-upstream-set", "delete-upstream-set"),
     },
     "nodes": {
         "State": ("list", "show", "ping", "await", "version", "listeners", "memory", "alarms", "report"),
