@@ -230,8 +230,8 @@ class Link:
         pause: Answer[None] = Answer()
         self._pause = pause
         delay_ms = self._delay_ms
-        if self._settings.reconnect_delay_s is not None:
-            delay_ms = self._settings.reconnect_delay_s * 1000
+        if self._settings.reconnect_delay_ms is not None:
+            delay_ms = self._settings.reconnect_delay_ms
         elif run.has_worked:
             delay_ms = self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
         self._delay_ms = min(self._delay_ms * 2, limits_relay.LINK_RECONNECT_MAX_MS)

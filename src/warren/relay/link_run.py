@@ -38,9 +38,9 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     ack_mode: AckMode = AckMode.ON_CONFIRM
     # Deliveries that the source may have outstanding; 0 is no limit of AMQP's.
     prefetch_count: int = 1000
-    # The pause before the next attempt in seconds; 0: there is none until `restart`; None doubles it from
+    # The pause before the next attempt; 0: there is none until `restart`; None doubles it from
     # one attempt to the next.
-    reconnect_delay_s: int | None = None
+    reconnect_delay_ms: int | None = None
     # Messages per second; None: no limit.
     rate_max: float | None = None
     # What is not accepted is removed from the source and not forwarded; None accepts everything.

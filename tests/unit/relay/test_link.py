@@ -145,7 +145,7 @@ def test_a_link_that_is_stopped_while_it_waits_stays_stopped() -> None:
 
 
 def test_a_restart_begins_at_once() -> None:
-    site = Site(reconnect_delay_s=0)
+    site = Site(reconnect_delay_ms=0)
     site.network.refusals["source"] = "no route"
     site.start()
     site.network.pass_time(60_000)
