@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pika
@@ -15,6 +14,7 @@ import pika.exceptions
 import pytest
 from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.operator_cases import LINK_CASES, Case
 from tests.integration.stream_client import RawStreamClient
 
 from warren.cli.main import main
@@ -22,22 +22,6 @@ from warren.cli.operator.command_groups import COMMANDS
 from warren.cli.operator.command_types import OperatorCommand
 from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.wire.streams import commands
-
-
-@dataclass(frozen=True)
-class Case:
-    """One command: its arguments, its prerequisites, and a line that it prints.
-
-    `$` stands for a unique name.
-    """
-
-    of: str
-    arguments: tuple[str, ...] = ()
-    prints: str = ""
-    before: tuple[tuple[str, ...], ...] = ()
-    status: int = 0
-    typed: str = ""
-
 
 QUEUE = ("queues", "declare", "$")
 USER = ("users", "add", "$", "secret")
@@ -268,25 +252,7 @@ CASES = (
     Case("health acknowledge-losses", (), "acknowledged"),
     Case("quarantine list", (), "bytes"),
     Case("quarantine remove", ("nosuch",), "not found", status=1),
-    Case("shovels list", (), "state"),
-    Case("shovels show", ("$",), "not found: '$' in vhost '/'", status=1),
-    Case("shovels create", ("$", "--file", "-"), "must be a JSON object", status=2, typed="[]"),
-    Case("shovels create", ("$", "--file", "/nosuch"), "cannot be read", status=2),
-    Case("shovels create", ("$", "--set", "nosuch=1"), "refused", status=1),
-    Case("shovels update", ("$", "--set", "prefetch-count=1"), "not found: '$'", status=1),
-    Case("shovels delete", ("$",), "not found: '$'", status=1),
-    Case("shovels restart", ("$",), "not found: there is no shovel '$' in vhost '/'", status=1),
-    Case("federation links", (), "upstream"),
-    Case("federation links", ("-p", "/", "--only-down"), "upstream"),
-    Case("federation restart", ("$",), "not found: '$'", status=1),
-    Case("federation upstreams", (), "definition"),
-    Case("federation upstreams", ("-p", "/"), "definition"),
-    Case("federation show-upstream", ("$",), "not found: '$'", status=1),
-    Case("federation set-upstream", ("$", "amqp://", "--set", "nosuch=1"), "refused", status=1),
-    Case("federation delete-upstream", ("$",), "not found: '$'", status=1),
-    Case("federation sets", (), "definition"),
-    Case("federation set-upstream-set", ("$", '[{"nosuch": 1}]'), "refused", status=1),
-    Case("federation delete-upstream-set", ("$",), "not found: '$'", status=1),
+    *LINK_CASES,
     Case("users authenticate", ("$", "secret"), "credentials accepted; tags: none", (USER,)),
     Case("users authenticate", ("$",), "credentials accepted", (USER,), typed="secret\n"),
     Case("users authenticate", ("$", "wrong"), "refuses this user name", (USER,), status=1),

@@ -4,6 +4,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from warren.cli.operator.accounts import ACCOUNTS
+from warren.cli.operator.broker_links import BROKER_LINKS
 from warren.cli.operator.changes import CHANGES
 from warren.cli.operator.command_types import OperatorCommand, built
 from warren.cli.operator.extensions import EXTENSIONS
@@ -11,7 +12,6 @@ from warren.cli.operator.lists import LISTS
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
 from warren.cli.operator.quarantine import QUARANTINE
-from warren.cli.operator.relays import RELAYS
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.support_report import SUPPORT_REPORT
 from warren.cli.operator.tasks import TASKS
@@ -21,7 +21,7 @@ from warren.cli.sections import SectionedGroup
 
 COMMANDS: tuple[OperatorCommand, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVE_JOBS, *EXTENSIONS, *STREAMS, *TRACING, *NODE,
-    *QUARANTINE, *RELAYS, *SUPPORT_REPORT,
+    *QUARANTINE, *BROKER_LINKS, *SUPPORT_REPORT,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",

@@ -74,8 +74,7 @@ def _update(session: Session, arguments: Arguments) -> None:
 
 
 def _put(session: Session, arguments: Arguments, definition: Mapping[str, Any], done: str) -> None:
-    body = {"value": definition, "component": "shovel", **_name(arguments)}
-    session.api.send("PUT", filled(_SHOVEL, arguments), body)
+    _put_parameter(session, arguments, "shovel", definition)
     session.say(f"shovel {arguments['name']}: {done}")
 
 
@@ -138,20 +137,20 @@ def _list_parameters(path: str) -> Any:
 def _set_upstream(session: Session, arguments: Arguments) -> None:
     uris = list(arguments["addresses"])
     definition = {"uri": uris[0] if len(uris) == 1 else uris} | pairs_of(arguments["settings"], "--set")
-    _put_parameter(session, arguments, _UPSTREAM, "federation-upstream", definition)
+    _put_parameter(session, arguments, "federation-upstream", definition)
     session.say(f"upstream {arguments['name']}: set")
 
 
 def _set_set(session: Session, arguments: Arguments) -> None:
     text = arguments["definition"]
     upstreams = json_of(text, "the set") if text.startswith("[") else _upstreams(text)
-    _put_parameter(session, arguments, _SET, "federation-upstream-set", upstreams)
+    _put_parameter(session, arguments, "federation-upstream-set", upstreams)
     session.say(f"upstream set {arguments['name']}: set")
 
 
-def _put_parameter(session: Session, arguments: Arguments, path: str, component: str, value: object) -> None:
-    body = {"value": value, "component": component, **_name(arguments)}
-    session.api.send("PUT", filled(path, arguments), body)
+def _put_parameter(session: Session, arguments: Arguments, component: str, value: object) -> None:
+    path = filled(f"/parameters/{component}/{{vhost}}/{{name}}", arguments)
+    session.api.send("PUT", path, {"value": value, "component": component, **_name(arguments)})
 
 
 def _upstreams(text: str) -> list[dict[str, str]]:
@@ -348,4 +347,4 @@ _FEDERATION: tuple[OperatorCommand, ...] = (
         says="upstream set {name}: deleted",
     ),
 )
-RELAYS = (*_SHOVELS, *_FEDERATION)
+BROKER_LINKS = (*_SHOVELS, *_FEDERATION)
