@@ -23,5 +23,7 @@ PERMISSIONS_MAX = 250_000
 USERS_MAX = 250_000
 # Virtual hosts, each with its own files and tasks.
 VHOSTS_MAX = 10_000
+# Parameters of a virtual host, each as large as an HTTP body at most: shovels, upstreams, and sets of them.
+PARAMETERS_MAX = 1_000
 # Global parameters, each as large as an HTTP body at most.
 GLOBAL_PARAMETERS_MAX = 1_000

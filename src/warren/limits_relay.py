@@ -21,3 +21,16 @@ LINK_UNCONFIRMED_MAX = 65_535
 REFUSAL_PAUSE_MIN_MS = 100
 # The longest one, to which it is doubled while nothing is accepted: a full queue costs two messages a minute.
 REFUSAL_PAUSE_MAX_MS = 30_000
+
+# --- definitions of shovels and upstreams ---
+# The longest time between two attempts to connect, a day: a longer one is meant as never.
+RECONNECT_DELAY_S_MAX = 86_400
+# Unacknowledged deliveries that basic.qos can express: a short (0-9-1 §1.8.3.3).
+PREFETCH_COUNT_MAX = 65_535
+# Brokers that a message may pass, and ms in arguments of queues: what a signed long can express in tables of
+# every client.
+LINK_NUMBER_MAX = 2**31 - 1
+# Addresses of one end of a shovel, or of an upstream, which are tried in turn.
+URIS_MAX = 100
+# Upstreams of a set: each is a link for each exchange and queue that the set applies to.
+UPSTREAM_SET_SIZE_MAX = 1_000

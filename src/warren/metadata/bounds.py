@@ -11,6 +11,7 @@ from warren.limits_metadata import (
     BINDINGS_MAX,
     EXCHANGES_MAX,
     GLOBAL_PARAMETERS_MAX,
+    PARAMETERS_MAX,
     PERMISSIONS_MAX,
     POLICIES_MAX,
     QUEUES_MAX,
@@ -32,7 +33,7 @@ from warren.metadata.commands import (
     SetTopicPermissions,
 )
 from warren.metadata.declared_topology import binding_of
-from warren.metadata.parameters import OPERATOR_POLICY, POLICY, GlobalParameters
+from warren.metadata.parameters import OPERATOR_POLICY, PARAMETERS_OF_OTHERS, POLICY, GlobalParameters
 from warren.metadata.permissions import Permissions
 from warren.metadata.users import Users
 from warren.metadata.vhosts import VhostMetadata, Vhosts
@@ -79,6 +80,13 @@ def _set_policy(metadata: ExistingMetadata, command: MetadataCommand) -> str | N
 
 def _set_parameter(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, SetParameter)
+    if command.component not in PARAMETERS_OF_OTHERS:
+        found = metadata.vhost(command.vhost)
+        known = {} if found is None else found.parameters.by_key
+        is_new = (command.component, command.name) not in known
+        is_full = is_new and len(known) >= PARAMETERS_MAX
+        what = f"parameters in vhost '{command.vhost}'"
+        return f"the limit of {PARAMETERS_MAX} {what} is reached" if is_full else None
     if command.component not in (POLICY, OPERATOR_POLICY):
         return None
     is_operator = command.component == OPERATOR_POLICY

@@ -53,7 +53,7 @@ from warren.metadata.commands import (
 from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
 from warren.metadata.in_doubt_numbers import InDoubtNumbers
-from warren.metadata.parameters import GlobalParameters
+from warren.metadata.parameters import GlobalParameters, parameter_refusal
 from warren.metadata.permissions import Permissions
 from warren.metadata.users import Users
 from warren.metadata.vhosts import VhostMetadata, Vhosts
@@ -162,7 +162,7 @@ class Metadata:
         on(SetVhostLimits, self._in_vhost(VhostMetadata.set_limits))
         on(SetPolicy, self._in_vhost(VhostMetadata.set_policy))
         on(ClearPolicy, self._in_vhost(VhostMetadata.clear_policy))
-        on(SetParameter, self._in_vhost(VhostMetadata.set_parameter))
+        on(SetParameter, self._in_vhost(self._set_parameter))
         on(ClearParameter, self._in_vhost(VhostMetadata.clear_parameter))
         on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
         on(DeleteExchange, self._deleting(DeclaredTopology.delete_exchange))
@@ -199,6 +199,11 @@ class Metadata:
 
     def _declare_queue(self, vhost: VhostMetadata, command: DeclareQueue) -> Reply:
         return vhost.topology.declare_queue(command, self.index)
+
+    def _set_parameter(self, vhost: VhostMetadata, command: SetParameter) -> Reply:
+        # Parameters in a log were right for the version that wrote them.
+        refusal = None if self.is_replaying else parameter_refusal(command)
+        return refusal or vhost.set_parameter(command)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
         def handle(command: P) -> Reply:

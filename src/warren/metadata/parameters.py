@@ -1,6 +1,6 @@
 """Parameters of shovels, federation, plugins and operators, by component and name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from warren.metadata import validation
 from warren.metadata.commands import (
@@ -15,6 +15,13 @@ from warren.metadata.commands import (
     SetParameter,
 )
 from warren.metadata.events import Listener, ParameterChanged
+from warren.metadata.federation_definition import (
+    UPSTREAM,
+    UPSTREAM_SET,
+    upstream_errors,
+    upstream_set_errors,
+)
+from warren.metadata.shovel_definition import SHOVEL, shovel_errors
 
 # Parameters in RabbitMQ that Warren stores as objects of their own.
 POLICY = "policy"
@@ -26,8 +33,14 @@ CLUSTER_NAME = "cluster_name"
 # The global parameter with the internal id of the cluster, created at its first start.
 CLUSTER_ID = "internal_cluster_id"
 
-# Parameters that an older log may contain; new ones are refused by `unsupported`.
-_COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
+PARAMETERS_OF_OTHERS = frozenset((POLICY, OPERATOR_POLICY, VHOST_LIMITS))
+
+# The errors in a parameter, by its component, its name and its value.
+_ERRORS: Mapping[str, Callable[[str, Json], list[str]]] = {
+    SHOVEL: shovel_errors,
+    UPSTREAM: upstream_errors,
+    UPSTREAM_SET: upstream_set_errors,
+}
 
 _VHOST_LIMITS: dict[str, validation.Check] = {
     "max-connections": validation.integer,
@@ -46,10 +59,7 @@ class Parameters:
         self.by_key: dict[tuple[str, str], Json] = {}
 
     def put(self, command: SetParameter) -> Reply:
-        """Set a parameter; REFUSED if its component is unknown."""
-        if command.component not in _COMPONENTS:
-            text = validation.failed([f"component {command.component} not found"])
-            return Reply(Outcome.REFUSED, text)
+        """Set a parameter that was checked."""
         self.by_key[command.component, command.name] = command.value
         self._notify(ParameterChanged(self._vhost, command.component, command.name))
         return DONE
@@ -84,6 +94,18 @@ class GlobalParameters:
         del self.by_name[command.name]
         self._notify(ParameterChanged("", "", command.name))
         return DONE
+
+
+def parameter_refusal(command: SetParameter) -> Reply | None:
+    """The refusal if the component is unknown or the value is wrong; None otherwise."""
+    if command.component in PARAMETERS_OF_OTHERS:
+        return None
+    errors_in = _ERRORS.get(command.component)
+    if errors_in is None:
+        errors = [f"component {command.component} not found"]
+    else:
+        errors = errors_in(command.name, command.value)
+    return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
 
 
 def limits_refusal(limits: Json) -> Reply | None:

@@ -8,10 +8,12 @@ from msgspec import Struct
 
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
+from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
 from warren.model.arguments import RETAIN, Overflow, is_age
 from warren.model.erlang_terms import printed_json, printed_pairs, printed_text
-from warren.model.patterns import Pattern, pattern_of
+from warren.model.patterns import Pattern, pattern_error, pattern_of
 
+UPSTREAM_PATTERN = "federation-upstream-pattern"
 _SEGMENT_SIZE_MAX = 3_000_000_000
 
 # The values of `apply-to`, and the kinds of objects they mean. RabbitMQ 4 added the last three.
@@ -147,8 +149,26 @@ def _wrong_definition(name: str, term: object, settings: Mapping[str, "_Setting"
         setting = settings.get(key)
         if setting is not None and not setting.is_right(value):
             return f"{printed_json(value)} is not a valid {setting.noun}"
+    if settings is _SETTINGS and (error := _wrong_federation(term)):
+        return error
     unknown = {key: value for key, value in term.items() if key not in settings}
     return f"{printed_pairs(unknown)} are not recognised policy settings" if unknown else None
+
+
+def _wrong_federation(term: Mapping[str, object]) -> str | None:
+    """The error in the keys of federation, which RabbitMQ checks after the other keys."""
+    given = [(key, noun) for key, noun in _FEDERATION.items() if key in term]
+    if len(given) > 1:
+        return f"cannot specify {UPSTREAM}, {UPSTREAM_SET} or {UPSTREAM_PATTERN} together"
+    for key, noun in given:
+        value = term[key]
+        if not isinstance(value, str):
+            return f"{printed_json(value)} is not a valid federation upstream {noun}"
+        error = pattern_error(value) if key == UPSTREAM_PATTERN else None
+        if error is not None:
+            reason = f'{{"{error[0]}",{error[1]}}}'
+            return f"could not compile pattern {value} to a regular expression. Error: {reason}"
+    return None
 
 
 class _Setting(Struct, frozen=True):
@@ -183,6 +203,10 @@ _byte_count = _at_least(1)
 def _age(value: object) -> bool:
     return isinstance(value, str) and is_age(value)
 
+
+# The keys of federation, and the words for their values in RabbitMQ's texts.
+_FEDERATION: Final = {UPSTREAM: "name", UPSTREAM_SET: "set name", UPSTREAM_PATTERN: "pattern name"}
+FEDERATION_SETTINGS: Final = frozenset(_FEDERATION)
 
 _OPERATOR_SETTINGS: Final[Mapping[str, _Setting]] = {
     "expires": _Setting("queue expiry", _at_least(1)),
@@ -219,10 +243,8 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "ha-sync-batch-size": _Setting("ha-sync-batch-size value", _at_least(1)),
     "ha-promote-on-shutdown": _Setting("ha-promote-on-shutdown value", _among("always", "when-synced")),
     "ha-promote-on-failure": _Setting("ha-promote-on-failure value", _among("always", "when-synced")),
-    # Keys of policies that an older log may contain; new ones are refused by `unsupported`.
-    "federation-upstream": _Setting("federation upstream", _string),
-    "federation-upstream-set": _Setting("federation upstream set", _string),
-    "federation-upstream-pattern": _Setting("federation upstream pattern", _string),
+    # Their values are checked after all others.
+    **{key: _Setting("", _anything) for key in _FEDERATION},
 }
 # All keys that a policy can have.
 SETTING_NAMES: Final = tuple(_SETTINGS)

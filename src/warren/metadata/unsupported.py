@@ -14,11 +14,14 @@ from warren.metadata.commands import (
     SetPolicy,
     SetTopicPermissions,
 )
+from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
+from warren.metadata.policies import UPSTREAM_PATTERN
+from warren.metadata.shovel_definition import SHOVEL
 from warren.model.erlang_terms import printed_pairs
 from warren.model.patterns import TOO_LARGE, is_too_large
 
-_COMPONENTS = frozenset(("shovel", "federation-upstream", "federation-upstream-set"))
-_POLICY_KEYS = frozenset(("federation-upstream", "federation-upstream-set", "federation-upstream-pattern"))
+# Components of parameters and keys of policies that nothing executes yet.
+_FEATURES = frozenset((SHOVEL, UPSTREAM, UPSTREAM_SET, UPSTREAM_PATTERN))
 _QUORUM = "quorum"
 
 
@@ -30,10 +33,10 @@ def unsupported(command: MetadataCommand) -> str | None:
     for pattern in _patterns(command):
         if is_too_large(pattern):
             return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
-    if isinstance(command, SetParameter) and command.component in _COMPONENTS:
+    if isinstance(command, SetParameter) and command.component in _FEATURES:
         return validation.failed([f"component {command.component} not found"])
     if isinstance(command, SetPolicy) and isinstance(command.definition, Mapping):
-        unknown = {key: value for key, value in command.definition.items() if key in _POLICY_KEYS}
+        unknown = {key: value for key, value in command.definition.items() if key in _FEATURES}
         if unknown:
             return validation.failed([f"{printed_pairs(unknown)} are not recognised policy settings"])
     if isinstance(command, PutVhost) and command.default_queue_type == _QUORUM:
@@ -45,7 +48,9 @@ def _patterns(command: MetadataCommand) -> list[str]:
     """The regular expressions in `command`."""
     found: list[object] = []
     if isinstance(command, SetPolicy):
-        found = [command.pattern]
+        definition = command.definition
+        upstreams = definition.get(UPSTREAM_PATTERN) if isinstance(definition, Mapping) else None
+        found = [command.pattern, upstreams]
     elif isinstance(command, SetParameter) and isinstance(command.value, Mapping):
         # RabbitMQ treats policies as parameters.
         found = [command.value.get("pattern")]

@@ -1,7 +1,11 @@
-"""Checks of parameters, whose texts RabbitMQ's HTTP API and command line show (3.10.8, measured)."""
+"""Checks of parameters, whose texts RabbitMQ's HTTP API and command line show (3.10.8, measured).
 
-from collections.abc import Callable, Mapping
+A check returns the error in a value, of several lines if the value is itself a table; None if there is none.
+"""
 
+from collections.abc import Callable, Iterable, Mapping
+
+from warren.limits import NAME_SIZE_MAX
 from warren.model.erlang_terms import printed_json, printed_pairs
 from warren.model.patterns import pattern_error
 
@@ -18,22 +22,72 @@ def fields(
 ) -> list[str]:
     """The errors in the fields of `term`, the parameter called `name`.
 
-    The last ones first, as in RabbitMQ.
+    The last ones first, as in RabbitMQ, to which an empty list is a table, and a list one without known keys.
     """
-    if not isinstance(term, Mapping):
+    if not isinstance(term, Mapping | list):
         return [f"{name} not a list {printed_json(term)}"]
+    table: Mapping[str, object] = term if isinstance(term, Mapping) else {}
     errors: list[str] = []
     for key, check in checks.items():
-        if key in term:
-            error = check(key, term[key])
+        if key in table:
+            error = check(key, table[key])
         else:
             error = f'Key "{key}" not found in {name}' if key in mandatory else None
         if error is not None:
             errors.insert(0, error)
-    unknown = {key: value for key, value in term.items() if key not in checks}
-    if unknown:
-        errors.insert(0, f"Unrecognised terms {printed_pairs(unknown)} in {name}")
+    # Erlang sorts the keys of a small map.
+    unknown = {key: table[key] for key in sorted(table) if key not in checks}
+    if unknown or (isinstance(term, list) and term):
+        shown = printed_pairs(unknown) if unknown else printed_json(term)
+        errors.insert(0, f"Unrecognised terms {shown} in {name}")
     return errors
+
+
+def table(checks: Mapping[str, Check]) -> Check:
+    """A check of a table with optional keys."""
+    return lambda name, term: "\n".join(fields(name, term, checks)) or None
+
+
+def table_of(keys: Iterable[str]) -> Check:
+    """A check of a table with optional `keys`, and any values."""
+    return table(dict.fromkeys(keys, anything))
+
+
+def anything(_name: str, _term: object) -> None:
+    """Accept any value."""
+
+
+def string(name: str, term: object) -> str | None:
+    """The error if `term` is not a string; None if it is one."""
+    return None if isinstance(term, str) else f"{name} should be binary, actually was {printed_json(term)}"
+
+
+def short_string(name: str, term: object) -> str | None:
+    """The error if `term` is not a string, or too long for the name of a queue; None if it is not."""
+    error = string(name, term)
+    size = len(str(term).encode("utf-8", "surrogatepass"))
+    if error is None and size > NAME_SIZE_MAX:
+        return f"{name} should be less than {NAME_SIZE_MAX} bytes, actually was {size}"
+    return error
+
+
+def boolean(name: str, term: object) -> str | None:
+    """The error if `term` is not a boolean; None if it is one."""
+    if isinstance(term, bool):
+        return None
+    return f"{name} should be boolean, actually was {printed_json(term)}"
+
+
+def one_of(*allowed: str) -> Check:
+    """A check of a string that must be one of `allowed`."""
+
+    def check(name: str, term: object) -> str | None:
+        if isinstance(term, str) and term not in allowed:
+            options, actual = printed_json(allowed), printed_json(term)
+            return f"{name} should be one of {options}, actually was {actual}"
+        return string(name, term)
+
+    return check
 
 
 def number(name: str, term: object) -> str | None:

@@ -36,9 +36,9 @@ def printed_entry(key: str, value: Value) -> str:
 
 
 def printed_json(value: object) -> str:
-    """Format a JSON value: objects are maps, strings are binaries."""
+    """Format a JSON value: objects are maps, which Erlang sorts by key, and strings are binaries."""
     if isinstance(value, Mapping):
-        return "#{" + ",".join(f"{_string(key)} => {printed_json(item)}" for key, item in value.items()) + "}"
+        return "#{" + ",".join(f"{_string(key)} => {printed_json(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(printed_json, value)) + "]"
     return "null" if value is None else _scalar(value)

@@ -46,6 +46,11 @@ MAKERS: dict[str, tuple[str, int, Make]] = {
         0,
         lambda n: SetParameter(vhost="v", component="operator_policy", name=f"{n}", value=POLICY),
     ),
+    "parameters in vhost 'v'": (
+        "PARAMETERS_MAX",
+        0,
+        lambda n: SetParameter(vhost="v", component="federation-upstream-set", name=f"{n}", value=[]),
+    ),
     "queues in vhost 'v'": ("QUEUES_MAX", 0, lambda n: DeclareQueue(vhost="v", name=f"{n}")),
     "exchanges in vhost 'v'": (
         "EXCHANGES_MAX",

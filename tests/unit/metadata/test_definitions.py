@@ -30,7 +30,8 @@ DOCUMENT = json.loads("""
  "permissions":[{"user":"bob","vhost":"snap","configure":".*","write":".*","read":".*"}],
  "topic_permissions":[{"user":"alice","vhost":"snap","exchange":"amq.topic","write":"^a","read":".*"}],
  "parameters":[
-  {"value":{"dest-queue":"q.dst","src-queue":"q.src"},"vhost":"snap","component":"shovel","name":"shov"},
+  {"value":{"dest-queue":"q.dst","dest-uri":"amqp://","src-queue":"q.src","src-uri":"amqp://"},
+   "vhost":"snap","component":"shovel","name":"shov"},
   {"value":{"max-queues":500,"max-connections":500},"vhost":"snap","component":"vhost-limits","name":"limits"},
   {"value":{"pattern":"^q.policy","definition":{"expires":36000000,"max-length":500},"priority":1,
    "apply-to":"queues"},"vhost":"snap","component":"operator_policy","name":"oppol"}],

@@ -192,9 +192,10 @@ def test_parameters_of_unknown_components_are_refused(apply: Apply) -> None:
     assert refused(apply(SetParameter(vhost="v", component="nonsense", name="n", value=1))) == (
         "Validation failed\n\ncomponent nonsense not found\n"
     )
-    assert apply(SetParameter(vhost="v", component="shovel", name="s", value={})) is DONE
-    assert apply(ClearParameter(vhost="v", component="shovel", name="s")) is DONE
-    assert apply(ClearParameter(vhost="v", component="shovel", name="s")) is MISSING
+    component = "federation-upstream-set"
+    assert apply(SetParameter(vhost="v", component=component, name="s", value=[])) is DONE
+    assert apply(ClearParameter(vhost="v", component=component, name="s")) is DONE
+    assert apply(ClearParameter(vhost="v", component=component, name="s")) is MISSING
 
 
 def test_global_parameters_are_stored(apply: Apply, metadata: Metadata) -> None:

@@ -1,0 +1,248 @@
+"""Parameters of shovels and federation: their validation with RabbitMQ's texts, and their meaning."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.oracle.parameter_cases import ABSENT, POLICIES, SETS, SHOVEL, SHOVELS, UPSTREAMS, URI, shovel
+
+from warren.limits_relay import UPSTREAM_SET_SIZE_MAX, URIS_MAX
+from warren.metadata.commands import DONE, MetadataCommand, Outcome, Reply, SetParameter, SetPolicy
+from warren.metadata.federation_definition import (
+    Upstream,
+    parse_upstream,
+    parse_upstream_set,
+    upstream_errors,
+    upstream_set_errors,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.shovel_definition import (
+    ShovelDefinition,
+    ShovelDestination,
+    ShovelSource,
+    parse_shovel,
+    shovel_errors,
+)
+from warren.metadata.uri_check import VhostAccess
+
+Apply = Callable[[MetadataCommand], Reply]
+GUEST = VhostAccess("guest", {"/"}.__contains__)
+
+
+def parsed(**changes: object) -> ShovelDefinition:
+    definition = parse_shovel(shovel(with_hyphens(changes)))
+    assert isinstance(definition, ShovelDefinition)
+    return definition
+
+
+def with_hyphens(values: dict[str, object]) -> dict[str, object]:
+    return {key.replace("_", "-"): value for key, value in values.items()}
+
+
+def names(cases: object) -> list[str]:
+    assert isinstance(cases, list)
+    return [str(value)[:40] for value, _ in cases]
+
+
+@pytest.mark.parametrize(("changes", "errors"), SHOVELS, ids=names(SHOVELS))
+def test_a_shovel_has_the_errors_of_rabbitmq(changes: object, errors: tuple[str, ...]) -> None:
+    assert tuple("\n".join(shovel_errors("n", shovel(changes), GUEST)).splitlines()) == errors
+
+
+@pytest.mark.parametrize(("value", "errors"), UPSTREAMS, ids=names(UPSTREAMS))
+def test_an_upstream_has_the_errors_of_rabbitmq(value: object, errors: tuple[str, ...]) -> None:
+    assert tuple(upstream_errors("n", value)) == errors
+
+
+@pytest.mark.parametrize(("value", "errors"), SETS, ids=names(SETS))
+def test_a_set_has_the_errors_of_rabbitmq(value: object, errors: tuple[str, ...]) -> None:
+    assert tuple(upstream_set_errors("n", value)) == errors
+
+
+@pytest.mark.parametrize(("definition", "errors"), POLICIES, ids=names(POLICIES))
+def test_a_policy_with_upstreams_has_the_errors_of_rabbitmq(
+    apply: Apply, definition: object, errors: tuple[str, ...]
+) -> None:
+    reply = apply(SetPolicy(vhost="v", name="n", pattern="", definition=definition))
+    text = "".join(f"{error}\n" for error in errors)
+    assert reply == (Reply(Outcome.REFUSED, f"Validation failed\n\n{text}") if errors else DONE)
+
+
+# RabbitMQ 3.10.8 answers 500 to the first three, and knows neither the protocol nor the keys of the others.
+@pytest.mark.parametrize(
+    ("changes", "errors"),
+    [
+        (
+            {"src-protocol": "mqtt"},
+            ['src-protocol should be one of [<<"amqp091">>,<<"local">>], actually was <<"mqtt">>'],
+        ),
+        ({"dest-protocol": 5}, ["dest-protocol should be binary, actually was 5"]),
+        ({"src-queue-args": 5}, ["src-queue-args not a list 5"]),
+        (
+            {"src-protocol": "amqp10", "src-queue": ABSENT, "src-address": "a"},
+            ["src-protocol: AMQP 1.0 is not supported, only amqp091 and local"],
+        ),
+        (
+            {"dest-protocol": "amqp10", "dest-queue": ABSENT, "dest-properties": {}},
+            ["dest-protocol: AMQP 1.0 is not supported, only amqp091 and local"],
+        ),
+        ({"src-predeclared": True, "dest-predeclared": False}, []),
+        ({"src-predeclared": "x"}, ['src-predeclared should be boolean, actually was <<"x">>']),
+        ({"src-protocol": "local", "dest-protocol": "local", "src-consumer-name": "c"}, []),
+        ({"src-consumer-name": "c"}, ['Unrecognised terms [{<<"src-consumer-name">>,<<"c">>}] in n']),
+        ({"rate-limit": 0.5, "filter-headers": {"a": 1}, "filter-routing-key": "a.#"}, []),
+        ({"rate-limit": 0}, ["rate-limit should be a number of messages per second, actually was 0"]),
+        ({"filter-headers": []}, ["filter-headers should be a table, actually was []"]),
+        ({"filter-routing-key": 5}, ["filter-routing-key should be binary, actually was 5"]),
+        (
+            {"src-uri": [URI] * (URIS_MAX + 1)},
+            [f"src-uri should be at most {URIS_MAX} addresses, actually was {URIS_MAX + 1}"],
+        ),
+        ({"src-uri": [[URI]]}, ['src-uri should be binary, actually was [<<"amqp://127.0.0.1:1">>]']),
+    ],
+)
+def test_a_shovel_has_errors_that_rabbitmq_does_not_have(changes: object, errors: list[str]) -> None:
+    assert shovel_errors("n", shovel(changes), GUEST) == errors
+
+
+@pytest.mark.parametrize("value", [5, "a", None])
+def test_a_parameter_that_is_no_table_is_refused(value: object) -> None:
+    shown = '<<"a">>' if value == "a" else "null" if value is None else "5"
+    for errors in (shovel_errors, upstream_errors, upstream_set_errors):
+        assert errors("n", value) == [f"n not a list {shown}"]
+
+
+def test_an_upstream_of_rabbitmq_4_is_accepted() -> None:
+    assert upstream_errors("n", {"uri": URI, "queue-type": "quorum"}) == []
+    assert upstream_errors("n", {"uri": URI, "queue-type": "stream"}) == [
+        'queue-type should be one of [<<"classic">>,<<"quorum">>], actually was <<"stream">>'
+    ]
+
+
+def test_a_set_has_a_bound() -> None:
+    members = [{"upstream": "a"}] * (UPSTREAM_SET_SIZE_MAX + 1)
+    assert upstream_set_errors("n", members) == [
+        f"n should be at most {UPSTREAM_SET_SIZE_MAX} upstreams, actually was {UPSTREAM_SET_SIZE_MAX + 1}"
+    ]
+
+
+def test_a_parameter_is_validated_when_it_is_set_and_not_when_it_is_replayed(
+    apply: Apply, metadata: Metadata
+) -> None:
+    command = SetParameter(vhost="v", component="shovel", name="n", value={**SHOVEL, "nosuch": 1})
+    assert apply(command).outcome is Outcome.REFUSED
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    assert vhost.parameters.by_key == {}
+    metadata.is_replaying = True
+    assert apply(command) is DONE
+    assert parse_shovel(vhost.parameters.by_key["shovel", "n"]) == (
+        'Unrecognised terms [{<<"nosuch">>,1}] in the shovel'
+    )
+
+
+def test_a_shovel_has_the_defaults_of_rabbitmq() -> None:
+    assert parsed() == ShovelDefinition(
+        source=ShovelSource(uris=(URI,), queue="a", prefetch_count=1000, delete_after="never"),
+        destination=ShovelDestination(uris=(URI,), queue="b"),
+        ack_mode="on-confirm",
+        reconnect_delay_s=5,
+    )
+
+
+def test_a_key_with_a_prefix_counts_before_the_older_one_without() -> None:
+    old = parsed(prefetch_count=1, delete_after=2, add_forward_headers=True, add_timestamp_header=True)
+    assert (old.source.prefetch_count, old.source.delete_after) == (1, 2)
+    assert (old.destination.adds_forward_headers, old.destination.adds_timestamp_header) == (True, True)
+    both = parsed(
+        prefetch_count=1,
+        src_prefetch_count=3,
+        delete_after=2,
+        src_delete_after="queue-length",
+        add_forward_headers=True,
+        dest_add_forward_headers=False,
+        publish_properties={"app_id": "old"},
+        dest_publish_properties={"app_id": "new"},
+    )
+    assert (both.source.prefetch_count, both.source.delete_after) == (3, "queue-length")
+    assert not both.destination.adds_forward_headers
+    assert both.destination.publish_properties == {"app_id": "new"}
+
+
+def test_the_other_keys_of_a_shovel_are_read() -> None:
+    found = parsed(
+        src_uri=["amqp://a", "amqp://b"],
+        src_protocol="local",
+        src_queue=ABSENT,
+        src_exchange="e",
+        src_exchange_key="k",
+        src_consumer_args={"x-priority": 5},
+        src_consumer_name="c",
+        src_predeclared=True,
+        dest_queue=ABSENT,
+        dest_exchange="f",
+        dest_predeclared=True,
+        dest_queue_args=[],
+        ack_mode="no-ack",
+        rate_limit=2,
+        filter_headers={"a": 1},
+        filter_routing_key="#",
+    )
+    assert found.source == ShovelSource(
+        uris=("amqp://a", "amqp://b"),
+        is_local=True,
+        exchange="e",
+        exchange_key="k",
+        is_predeclared=True,
+        consumer_arguments={"x-priority": 5},
+        consumer_tag="c",
+    )
+    assert found.destination == ShovelDestination(uris=(URI,), exchange="f", is_predeclared=True)
+    assert (found.ack_mode, found.rate_limit) == ("no-ack", 2.0)
+    assert (found.filter_headers, found.filter_routing_key) == ({"a": 1}, "#")
+
+
+@pytest.mark.parametrize(
+    ("delay", "seconds"), [(0, 0), (-1, 0), (-1.5, 0), (1.5, 2), (0.001, 1), (10**9, 86_400)]
+)
+def test_a_delay_that_is_not_positive_means_no_other_attempt(delay: float, seconds: int) -> None:
+    assert parsed(reconnect_delay=delay).reconnect_delay_s == seconds
+    assert parse_upstream("n", {"uri": URI, "reconnect-delay": delay}).reconnect_delay_s == seconds
+
+
+def test_what_is_accepted_and_impossible_is_named() -> None:
+    found = parse_shovel(shovel({"src-prefetch-count": -1, "dest-uri": []}))
+    assert found == (
+        "src-prefetch-count should be an integer from 0 to 65535, actually was -1; dest-uri has no address"
+    )
+    upstream = parse_upstream("n", {"uri": [], "max-hops": 1.5, "expires": -1})
+    assert upstream.error == (
+        "max-hops should be an integer from 0 to 2147483647, actually was 1.5; "
+        "expires should be an integer from 0 to 2147483647, actually was -1; uri has no address"
+    )
+
+
+@pytest.mark.parametrize("value", [None, 5, {}, [], {"uri": 5}, {"src-uri": None}])
+def test_what_an_older_log_contains_is_read_without_a_failure(value: object) -> None:
+    assert isinstance(parse_shovel(value), str)
+    assert parse_upstream("n", value).error
+    assert parse_upstream_set(value).members == ()
+
+
+def test_an_upstream_has_the_defaults_of_rabbitmq() -> None:
+    assert parse_upstream("n", {"uri": URI}, federated="x") == Upstream(
+        name="n",
+        uris=(URI,),
+        exchange="x",
+        queue="x",
+        consumer_tag="federation-link-n",
+        prefetch_count=1000,
+        reconnect_delay_s=5,
+        max_hops=1,
+        ack_mode="on-confirm",
+    )
+
+
+def test_no_address_is_in_a_repr() -> None:
+    secret = "amqp://u:secret@h"
+    assert "secret" not in repr(parsed(src_uri=secret, dest_uri=secret))
+    assert "secret" not in repr(parse_upstream("n", {"uri": secret}))
