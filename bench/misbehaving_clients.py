@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
-from warren.blocking.connection import BlockingConnection, method_frame
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import open_connection
 from warren.cli.perf.publish_ring import Content, PublishRing, encode_publish
 from warren.cli.perf.worker_group import raise_open_files_limit
+from warren.client.errors import BrokerRefused
 from warren.client.uri import Target
+from warren.wire.method import Method
 from warren.wire.methods import (
     BasicConsume,
     BasicConsumeOk,
@@ -67,15 +69,12 @@ def declare_endlessly(target: Target, stop: Stop) -> None:
     """Declare queues without waiting for replies; they are exclusive, and so deleted with the connection."""
     connection = opened(target)
     number = 0
-    connection.socket.settimeout(5)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, BrokerRefused):
         while not stop.is_set():
-            declares = [
+            declares: list[Method] = [
                 QueueDeclare(queue=f"d{os.getpid()}.{number + i}", exclusive=True) for i in range(100)
             ]
-            connection.socket.sendall(b"".join(method_frame(CHANNEL, declare) for declare in declares))
-            for _ in declares:
-                connection.expect(CHANNEL, QueueDeclareOk)
+            connection.call_many(CHANNEL, declares, QueueDeclareOk, window=100)
             number += 100
     connection.socket.close()
 

@@ -9,10 +9,11 @@ from typing import Any, Self, TypeVar
 
 from pyspark_warren.deliveries import DeliveryReader
 from pyspark_warren.options import BrokerOptions
-from warren.blocking.connection import BlockingConnection, ConnectOptions, closed, decoded
+from warren.blocking.connection import BlockingConnection, ConnectOptions
 from warren.blocking.tls import TlsNames, client_context, refusal_hint, wants_certificate
 from warren.client.ack_writer import ack
 from warren.client.errors import BrokerRefused
+from warren.client.raw_frames import closed, decoded
 from warren.client.uri import ClientTls
 from warren.wire.methods import (
     BasicCancel,

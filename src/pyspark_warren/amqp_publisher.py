@@ -7,8 +7,8 @@ from typing import Self
 
 from pyspark_warren.amqp import CHANNEL, RECEIVE_BYTES, connect
 from pyspark_warren.options import BrokerOptions
-from warren.blocking.connection import reason
 from warren.client.confirms import ConfirmCounter, UnexpectedBytes
+from warren.client.raw_frames import reason
 from warren.wire.methods import ConfirmSelect, ConfirmSelectOk
 
 # Unconfirmed messages at a time: more than a broker receives during one sync of its disk.

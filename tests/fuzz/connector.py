@@ -21,15 +21,10 @@ from pyspark_warren.batches import to_batch  # noqa: E402
 from pyspark_warren.deliveries import DeliveryReader, MalformedDelivery  # noqa: E402
 from pyspark_warren.http import HttpApiError, document  # noqa: E402
 from pyspark_warren.schema import COLUMNS, arrow_schema  # noqa: E402
-from warren.blocking.connection import (  # noqa: E402
-    BlockingConnection,
-    ConnectOptions,
-    decoded,
-    method_frame,
-    reason,
-)
+from warren.blocking.connection import BlockingConnection, ConnectOptions  # noqa: E402
 from warren.client.confirms import ConfirmCounter, UnexpectedBytes  # noqa: E402
 from warren.client.errors import BrokerRefused  # noqa: E402
+from warren.client.raw_frames import decoded, method_frame, reason  # noqa: E402
 from warren.client.uri import parse_uri  # noqa: E402
 from warren.wire.methods import (  # noqa: E402
     BasicAck,

@@ -35,7 +35,7 @@ def test_forbidden_imports_break_the_contracts(tmp_path: Path) -> None:
     (source / "wire" / "clockwork.py").write_text("import asyncio\n")
     (source / "queues" / "sideways.py").write_text("import warren.routing\n")
     (source / "node" / "sparkling.py").write_text("import pyspark_warren\n")
-    (source.with_name("pyspark_warren") / "inside.py").write_text("import warren.model.names\n")
+    (source.with_name("pyspark_warren") / "inside.py").write_text("import warren.flow.credit\n")
     result = lint_imports(tmp_path)
     assert result.returncode == 1
     broken = re.findall(r"^(The [\w ]+?)(?:: .*)? BROKEN\b", result.stdout, re.MULTILINE)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from warren.client.answer import Answer
 from warren.client.errors import BrokerRefused, malformed
+from warren.client.raw_frames import decoded
 from warren.errors import AmqpError
 from warren.framing.outbox import Outbox
 from warren.limits import MESSAGE_SIZE_MAX
@@ -19,7 +20,6 @@ from warren.model.turn import Turn
 from warren.wire import methods
 from warren.wire.frames import BODY, HEADER, METHOD, FrameReader
 from warren.wire.method import Method
-from warren.wire.methods import decode_method
 from warren.wire.properties import PropertyScan
 
 Reply = TypeVar("Reply", bound=Method)
@@ -210,7 +210,7 @@ class ClientChannel:
                 raise malformed(f"a confirm of publish {sequence}, when {self.sequence} were published")
             self._listener.confirmed(sequence, raw[at + 12] & 1 != 0, index == _ACK)
         else:
-            self._receive_answer(_decoded(reader.payload()))
+            self._receive_answer(decoded(reader.payload()))
 
     def _receive_delivery(self, reader: FrameReader) -> None:
         """Note the delivery tag and the address of basic.deliver, whose content follows.
@@ -324,7 +324,8 @@ class ClientChannel:
             self._outbox.method(self._number, methods.ChannelFlowOk(method.active))
         elif self._pending and isinstance(method, self._pending[0][0]):
             self._pending.popleft()[1].complete(method)
-        else:
+        # Ignored: the answer to a close of the channel before, which both ends had closed at the same time.
+        elif not isinstance(method, methods.ChannelCloseOk):
             raise malformed(f"a {method.name} that nothing asked for")
 
     def end(self, error: BrokerRefused) -> None:
@@ -354,10 +355,3 @@ def _scanned_headers(property_list: bytes) -> bool:
     except AmqpError as error:
         raise malformed(str(error)) from None
     return _scan.headers_at > 0
-
-
-def _decoded(payload: bytes) -> Method:
-    try:
-        return decode_method(payload)
-    except AmqpError as error:
-        raise malformed(str(error)) from None

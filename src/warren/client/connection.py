@@ -14,7 +14,8 @@ from warren.client.answer import Answer
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.errors import BrokerRefused, malformed
 from warren.client.login import ClientLogin
-from warren.errors import AmqpError, FrameError
+from warren.client.raw_frames import decoded
+from warren.errors import FrameError
 from warren.framing.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
 from warren.framing.outbox import Buffer, Outbox
 from warren.framing.output_listener import OutputListener
@@ -22,7 +23,6 @@ from warren.model.turn import Turn
 from warren.wire import methods
 from warren.wire.frames import HEARTBEAT, METHOD, FrameReader
 from warren.wire.method import Method
-from warren.wire.methods import decode_method
 
 Reply = TypeVar("Reply", bound=Method)
 
@@ -83,7 +83,7 @@ class ClientConnection:
         self._listener = listener
         self._output_listener = output_listener
         self._reader = FrameReader()
-        self._reader.frame_size_max = login.frame_size_max
+        self._reader.frame_size_max = min(login.frame_size_max, limits.FRAME_SIZE_MAX)
         self._channels: dict[int, ClientChannel] = {}
         # The method of channel 0 that is awaited, with its type.
         self._awaited: tuple[type[Method], Answer[Method]] | None = None
@@ -142,9 +142,14 @@ class ClientConnection:
         self.state = ClientState.OPEN
         self.wake()
 
-    async def open_channel(self, listener: ChannelListener) -> ClientChannel:
-        """Open a channel, whose deliveries and confirms `listener` receives. Raises BrokerRefused."""
-        number = next((free for free in range(1, self.channels_max + 1) if free not in self._channels), 0)
+    async def open_channel(self, listener: ChannelListener, number: int = 0) -> ClientChannel:
+        """Open a channel, whose deliveries and confirms `listener` receives. Raises BrokerRefused.
+
+        `number` is the number of a channel that is not open; 0 chooses one.
+        """
+        number = number or next(
+            (free for free in range(1, self.channels_max + 1) if free not in self._channels), 0
+        )
         if not self.is_open or not number:
             raise self.error or BrokerRefused(f"all {self.channels_max} channels are open")
         channel = self._channels[number] = ClientChannel(number, self.outbox, self.turn, listener)
@@ -183,11 +188,15 @@ class ClientConnection:
         )
 
     def _tune(self, tune: methods.ConnectionTune) -> None:
-        """Answer connection.tune with the lower of both proposals; 0 is no limit."""
+        """Answer connection.tune with the lower of both proposals; 0 is no limit of the broker."""
         login = self._login
         if 0 < tune.frame_max < limits.FRAME_SIZE_MIN:
-            raise self._failed(malformed(f"a frame_max of {tune.frame_max} bytes"))
-        frame_size_max = min(tune.frame_max or login.frame_size_max, login.frame_size_max)
+            raise self._failed(
+                malformed(
+                    f"a maximum frame size of {tune.frame_max} bytes, less than {limits.FRAME_SIZE_MIN}"
+                )
+            )
+        frame_size_max = min(tune.frame_max or limits.FRAME_SIZE_MAX, login.frame_size_max)
         self.channels_max = min(tune.channel_max or login.channels_max, login.channels_max)
         heartbeat_s = tune.heartbeat if login.heartbeat_s is None else login.heartbeat_s
         self.outbox.method(
@@ -211,18 +220,38 @@ class ClientConnection:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
         self._received += len(data)
         if not self.is_finished:
-            self._reader.feed(data)
-            self.process_more(work)
+            self._process(data, work)
 
     def process_more(self, work: int = _WORK_MAX) -> None:
         """Process another turn's work of received data. Call it while `has_more` is true."""
+        self._process(b"", work)
+
+    def take_unread(self) -> bytes:
+        """Return the bytes that were received and not processed, and forget them.
+
+        Whoever reads the socket itself from here on starts with these.
+        """
+        self.has_more = False
+        return self._reader.take_unread()
+
+    def _process(self, data: bytes, work: int) -> None:
+        """Process `data`, or if it is empty what was received before."""
         self.has_more = False
         try:
+            if data:
+                self._reader.feed(data)
             self._process_frames(work)
-        except FrameError as error:
-            self._fail(malformed(error.message))
+        except FrameError:
+            self._fail(malformed(self._bad_frame()))
         except BrokerRefused as error:
             self._fail(error)
+
+    def _bad_frame(self) -> str:
+        """Describe the frame that the reader has refused."""
+        size, size_max = self._reader.size, self._reader.frame_size_max
+        if size > size_max:
+            return f"a frame of {size} bytes, more than the agreed {size_max}"
+        return "a frame without an end"
 
     def _process_frames(self, work: int) -> None:
         reader = self._reader
@@ -235,7 +264,7 @@ class ClientConnection:
                     channel.handle(reader)
                     if not channel.is_open:
                         channels.pop(number, None)
-                elif self.is_open:
+                elif self.state is not ClientState.CLOSING and not _is_close_ok(reader):
                     raise malformed(f"a frame on channel {number}, which is not open")
             elif reader.kind == METHOD:
                 self._receive_method(reader.payload())
@@ -248,10 +277,7 @@ class ClientConnection:
 
     def _receive_method(self, payload: bytes) -> None:
         """Process a method of channel 0."""
-        try:
-            method = decode_method(payload)
-        except AmqpError as error:
-            raise malformed(str(error)) from None
+        method = decoded(payload)
         awaited = self._awaited
         if isinstance(method, methods.ConnectionClose):
             self.outbox.method(0, methods.ConnectionCloseOk())
@@ -367,3 +393,8 @@ class ClientConnection:
         for channel in list(self._channels.values()):
             channel.end(error)
         self._channels.clear()
+
+
+def _is_close_ok(reader: FrameReader) -> bool:
+    """True for channel.close-ok, which also comes if both ends close a channel at the same time."""
+    return reader.kind == METHOD and reader.payload() == methods.ChannelCloseOk().encode()

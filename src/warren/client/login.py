@@ -7,7 +7,7 @@ from warren.limits_relay import CLIENT_HANDSHAKE_MS
 
 PLAIN = "PLAIN"
 
-# Capabilities of every client: a refused login is answered with connection.close, alarms with
+# The usual capabilities: a refused login is answered with connection.close, alarms with
 # connection.blocked, and the end of a queue with basic.cancel.
 CAPABILITIES = (
     "authentication_failure_close", "basic.nack", "connection.blocked", "consumer_cancel_notify",
@@ -24,12 +24,13 @@ class ClientLogin(Struct, frozen=True, kw_only=True):
     # Shown by the broker as the name of the connection.
     connection_name: str = ""
     product: str = "Warren"
+    capabilities: tuple[str, ...] = CAPABILITIES
     # The first that the broker offers is used. PLAIN sends the user and the password; with EXTERNAL the
     # broker uses the client certificate.
     mechanisms: tuple[str, ...] = (PLAIN,)
     # In seconds; None accepts what the broker proposes, and 0 disables heartbeats.
     heartbeat_s: int | None = None
-    # In bytes, the head and end of a frame included; a smaller proposal of the broker is accepted.
+    # In bytes; a smaller proposal of the broker is accepted.
     frame_size_max: int = FRAME_SIZE_MAX
     channels_max: int = CHANNELS_MAX
     # The time until the connection must be open.
@@ -46,4 +47,4 @@ class ClientLogin(Struct, frozen=True, kw_only=True):
     def properties(self) -> dict[str, object]:
         """Return the client properties of connection.start-ok."""
         named = {"connection_name": self.connection_name} if self.connection_name else {}
-        return {"product": self.product, "capabilities": dict.fromkeys(CAPABILITIES, True), **named}
+        return {"product": self.product, "capabilities": dict.fromkeys(self.capabilities, True), **named}

@@ -26,6 +26,8 @@ cdef class FrameReader:
                    size=Py_ssize_t, length=uint32_t)
     cpdef bint advance(self) except -1
     cpdef bint has_more(self) except -1
+    @cython.locals(unread=bytes)
+    cpdef bytes take_unread(self)
     @cython.locals(data='const unsigned char*')
     cpdef bytes payload(self)
     cdef _use(self, bytes data, Py_ssize_t position)

@@ -57,7 +57,7 @@ class FrameReader:
     def advance(self) -> bool:
         """Move to the next complete frame; False if more data must be fed first.
 
-        Raises FrameError for a frame that is too large or does not end with 0xCE.
+        Raises FrameError for a frame that is too large or does not end with 0xCE; `size` is its size.
         """
         data = self.data
         raw = data
@@ -88,6 +88,17 @@ class FrameReader:
             return True
         self._use(b"", 0)
         return False
+
+    def take_unread(self) -> bytes:
+        """Return the fed bytes that were not visited, and forget them."""
+        unread = b"".join(self._carry) if self._carry_size else self.data[self._position : self._end]
+        if self._rest is not None:
+            unread += self._rest[self._rest_position :]
+            self._rest = None
+        self._carry = []
+        self._carry_size = 0
+        self._use(b"", 0)
+        return unread
 
     def payload(self) -> bytes:
         """A copy of the payload of the frame under the cursor."""
@@ -149,6 +160,8 @@ class FrameReader:
         return size + _OVERHEAD
 
     def _refuse_size(self, kind: int, size: int) -> None:
+        # For who describes the error in other words.
+        self.size = size
         limit = self.frame_size_max - _OVERHEAD
         raise FrameError(
             f"type {kind}, all octets = <<>>: {{frame_too_large,{size},{limit}}}", method_index=0

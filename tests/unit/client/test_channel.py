@@ -181,13 +181,16 @@ HEADER = BasicProperties().encode(4)
         (frame(1, 1, b"\x00\x3c\xff\xff"), "no valid AMQP"),
         (frame(8, 1, b""), "a frame of type 8 on channel 1"),
         (frame(1, 9, b""), "a frame on channel 9, which is not open"),
-        (b"\x01\x00\x01\xff\xff\xff\xff", "frame_too_large"),
+        (b"\x01\x00\x01\xff\xff\xff\xff", "a frame of 4294967295 bytes, more than the agreed 131072"),
+        (frame(8, 0, b"")[:-1] + b"\0", "a frame without an end"),
     ],
 )  # fmt: skip
+@pytest.mark.parametrize("cut", [0, 3])
 def test_input_that_is_not_valid_ends_the_connection_with_the_reason(
-    end: ClientEnd, data: bytes, reason: str
+    end: ClientEnd, data: bytes, reason: str, cut: int
 ) -> None:
-    end.pair.client.receive(data)
+    end.pair.client.receive(data[:cut])
+    end.pair.client.receive(data[cut:])
     ((error),) = end.pair.listener.errors
     assert error is not None
     assert reason in str(error)
@@ -196,3 +199,36 @@ def test_input_that_is_not_valid_ends_the_connection_with_the_reason(
     assert [str(one) for one in end.listener.errors] == [str(error)]
     end.pair.exchange()
     assert not end.pair.server.is_open
+
+
+def test_both_ends_may_close_a_channel_at_the_same_time(end: ClientEnd) -> None:
+    passive = methods.QueueDeclare(queue="none", passive=True)
+    errors = []
+
+    async def fail(coroutine: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await coroutine
+        except BrokerRefused as error:
+            errors.append(error.code)
+
+    drive(fail(end.channel.call(passive, methods.QueueDeclareOk)))
+    drive(fail(end.channel.close()))
+    end.pair.exchange()
+    assert errors == [404, 404]
+    # The answer of the broker to the close of the client comes when the number may be used again.
+    end.pair.client.receive(call(methods.ChannelCloseOk()))
+    opened = end.pair.client.open_channel(RecordedChannel())
+    drive(fail(opened))
+    end.pair.client.receive(call(methods.ChannelCloseOk()) + call(methods.ChannelOpenOk()))
+    assert end.pair.client.is_open
+    assert errors == [404, 404]
+
+
+def test_what_follows_an_answer_can_be_read_by_another_reader(end: ClientEnd) -> None:
+    drive(end.channel.call(methods.QueueDeclare(queue="q"), methods.QueueDeclareOk))  # type: ignore[arg-type]
+    rest = call(DELIVER) + frame(2, 1, HEADER)[:5]
+    end.pair.client.receive(call(methods.QueueDeclareOk(queue="q")) + rest, 1)
+    assert end.pair.client.has_more
+    assert end.pair.client.take_unread() == rest
+    assert not end.pair.client.has_more
+    assert end.pair.client.take_unread() == b""

@@ -56,6 +56,31 @@ def test_any_cuts_give_the_same_frames(frames: list[Frame], cuts: list[int]) -> 
     assert read(FrameReader(), *pieces) == frames
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 255), st.integers(0, 65_535), st.binary(max_size=40)), max_size=6),
+    st.lists(st.integers(0, 300), max_size=12),
+    st.integers(0, 6),
+)
+def test_what_was_not_visited_can_be_taken(frames: list[Frame], cuts: list[int], visited: int) -> None:
+    data = encoded(*frames, (1, 2, b"never complete"))[:-3]
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    reader = FrameReader()
+    found: list[Frame] = []
+    unread = b""
+    for start, end in pairwise(places):
+        if unread or (len(found) == visited and not reader.has_more()):
+            unread += reader.take_unread() + data[start:end]
+            continue
+        reader.feed(data[start:end])
+        while len(found) < visited and reader.advance():
+            found.append((reader.kind, reader.channel, reader.payload()))
+        if len(found) == visited:
+            unread += reader.take_unread()
+    unread += reader.take_unread()
+    assert encoded(*found) + unread == data
+    assert reader.take_unread() == b""
+
+
 def test_the_cost_of_single_bytes_is_linear() -> None:
     def seconds(size: int) -> float:
         reader = FrameReader()

@@ -3,13 +3,14 @@
 import socket
 import ssl
 
-from warren.blocking.connection import BlockingConnection, reason
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import NOT_NOW
 from warren.cli.perf.delivery_counter import DeliveryCounter, Misaligned
 from warren.cli.perf.histogram import Histogram
 from warren.cli.perf.paced_producer import STAMPS
 from warren.client.ack_writer import AckWriter, ack
 from warren.client.errors import BrokerRefused
+from warren.client.raw_frames import reason
 
 CHANNEL = 1
 RECEIVE_BYTES = 1 << 20

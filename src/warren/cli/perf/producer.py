@@ -2,11 +2,12 @@
 
 from enum import Enum, auto
 
-from warren.blocking.connection import BlockingConnection, reason
+from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import NOT_NOW
 from warren.cli.perf.publish_ring import PublishRing
 from warren.client.confirms import ConfirmCounter, UnexpectedBytes
 from warren.client.errors import BrokerRefused
+from warren.client.raw_frames import reason
 
 RECEIVE_BYTES = 65_536
 WRITES_PER_TURN = 16  # for a producer that writes few messages at once
