@@ -11,7 +11,8 @@ because the source is not read meanwhile.
 
 A delivery that the destination refuses (basic.nack: for example its queue is full) returns to its queue, and
 would be delivered again at once. Therefore nothing is published for a while, which is doubled as long as no
-message is accepted, and then one at a time, and one more with each confirm.
+message is accepted, and then one at a time, and one more with each confirm. A refusal changes the order: what
+was refused is delivered again behind what was delivered before.
 """
 
 from collections import deque
@@ -38,13 +39,19 @@ class AckMode(StrEnum):
 
 
 class ForwardingListener:
-    """Port: what the owner of a forwarder is told and asked; the methods raise nothing."""
+    """Port: what the owner of a forwarder is told and asked; only `transform` may raise an exception."""
 
     __slots__ = ()
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
-        """Return the message to publish for the delivered `message`; None drops it."""
+        """Return the message to publish for the delivered `message`; None drops it.
+
+        An unexpected exception is passed to `failed`; the message stays in the source.
+        """
         return message
+
+    def failed(self, error: Exception) -> None:
+        """`transform` has raised `error`; the forwarder publishes nothing more."""
 
     def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
         """Call `action` in `pause_ms` milliseconds, unless the forwarder is no longer used then."""
@@ -223,7 +230,12 @@ class Forwarder(ChannelListener):
         self.redelivered_count += is_redelivered
         if self.remaining > 0:
             self.remaining -= 1
-        transformed = self._listener.transform(message, is_redelivered)
+        try:
+            transformed = self._listener.transform(message, is_redelivered)
+        except Exception as error:
+            self.finish()
+            self._listener.failed(error)
+            return
         if transformed is None:
             self._drop(delivery_tag)
             return

@@ -8,7 +8,7 @@
 TERMINATED closes the connections of the run, and then waits for the next attempt.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from warren.client.errors import BrokerRefused
 from warren.model.coroutine_driver import drive
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
-from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings
+from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings, Log
 from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
 from warren.wire.properties import BasicProperties
 
@@ -38,8 +38,7 @@ class LinkDependencies(Struct, frozen=True):
     dialer: Dialer
     turn: Turn
     after: After
-    # Writes a line of the log: level, text, fields.
-    log: Callable[[str, str, Mapping[str, object]], None]
+    log: Log
     # Called when the state of a link has changed.
     changed: Callable[["Link"], None]
 
@@ -177,6 +176,8 @@ class Link:
             dialer=dependencies.dialer,
             turn=dependencies.turn,
             after=dependencies.after,
+            log=dependencies.log,
+            name=self._name(),
             attempt=self._attempt,
         )
         self._attempt += 1
@@ -200,6 +201,10 @@ class Link:
         except BrokerRefused as error:
             run.fail(error)
             return
+        except Exception as error:
+            # A link is the unit that a broken invariant ends: it tries again, and others go on.
+            run.failed(error)
+            return
         run.is_set_up = True
         if not run.is_ended:
             self._enter(LinkState.RUNNING, "")
@@ -213,13 +218,21 @@ class Link:
             self._dependencies.after(timeout_ms, lambda: run.settled.complete(None))
             await run.settle()
             if run.is_set_up and not self._is_wanted:
-                try:
-                    await self._plan.tear_down(run)
-                except BrokerRefused as refused:
-                    self._dependencies.log(
-                        "warning", f"{self._name()} could not be torn down: {refused.text}", {}
-                    )
+                end: Answer[None] = Answer()
+                self._dependencies.after(timeout_ms, lambda: end.complete(None))
+                drive(self._tear_down(run, end))
+                await end
         await run.close()
+
+    async def _tear_down(self, run: LinkRun, end: Answer[None]) -> None:
+        """Have the plan tear down `run`, and complete `end`."""
+        try:
+            await self._plan.tear_down(run)
+        except BrokerRefused as error:
+            self._dependencies.log("warning", f"{self._name()} could not be torn down: {error.text}", {})
+        except Exception as error:
+            run.failed(error)
+        end.complete(None)
 
     async def _wait(self, run: LinkRun) -> None:
         """Pause before the next attempt, as long as the settings or the back-off say."""

@@ -1,6 +1,6 @@
 """One run of a link, from its connections to its end, and the port that shovels and federation implement."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -28,6 +28,9 @@ from warren.wire import methods
 
 # Port: calls an action after a number of milliseconds; it cannot be cancelled.
 After = Callable[[int, Callable[[], None]], None]
+# Port: writes a line of the log: level, text, fields. An error is written while its exception is being
+# handled, if it has one, so that the traceback can be added.
+Log = Callable[[str, str, Mapping[str, object]], None]
 
 
 class LinkSettings(Struct, frozen=True, kw_only=True):
@@ -60,6 +63,8 @@ class LinkPlan(Protocol):
         ... declare at the source; `run.forwarder.remaining = n` limits the number of messages
         await run.consume("queue")
 
+    An unexpected exception of the plan ends the run as well, and is logged with its traceback.
+
     An end of either connection or channel ends the run, which the link then closes and begins anew; no
     callback of an ended run has an effect. More channels can be opened on both connections (`run.source`,
     `run.destination`); when one of them fails, `run.fail(error)` ends the run.
@@ -71,11 +76,15 @@ class LinkPlan(Protocol):
     async def tear_down(self, run: "LinkRun") -> None:
         """Remove at the ends what shall not outlive the link; called before a planned stop closes them.
 
-        Only if the run was set up. May raise BrokerRefused, which is logged.
+        Only if the run was set up; it is not waited for longer than LINK_SETTLE_MS. May raise BrokerRefused,
+        which is logged.
         """
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
-        """Return the message to publish for the delivered `message`; None drops it. Raises nothing."""
+        """Return the message to publish for the delivered `message`; None drops it.
+
+        Its properties can be read with `properties()` and `headers()`.
+        """
 
     def completed(self) -> None:
         """The link has stopped because the requested number of messages was forwarded. Raises nothing."""
@@ -85,8 +94,8 @@ class LinkRun(ForwardingListener):
     """The connections and the forwarder of one run."""
 
     __slots__ = (
-        "_after", "_attempt", "_dialer", "_filter", "_plan", "_settings", "_started_at", "_turn",
-        "consuming", "destination", "forwarder", "is_completed", "is_ended", "is_set_up", "outcome",
+        "_after", "_attempt", "_dialer", "_filter", "_log", "_name", "_plan", "_settings", "_started_at",
+        "_turn", "consuming", "destination", "forwarder", "is_completed", "is_ended", "is_set_up", "outcome",
         "publishing", "settled", "source", "source_counted_at", "source_ready",
     )  # fmt: skip
 
@@ -98,8 +107,13 @@ class LinkRun(ForwardingListener):
         dialer: Dialer,
         turn: Turn,
         after: After,
+        log: Log,
+        name: str,
         attempt: int,
     ) -> None:
+        self._log = log
+        # What a line of the log calls the link.
+        self._name = name
         self._plan = plan
         self._settings = settings
         self._dialer = dialer
@@ -208,6 +222,11 @@ class LinkRun(ForwardingListener):
         if self._filter is not None and not self._filter.accepts(message):
             return None
         return self._plan.transform(message, is_redelivered)
+
+    def failed(self, error: Exception) -> None:
+        """End the run because of an unexpected exception, which is being handled."""
+        self._log("error", f"unexpected {type(error).__name__} in {self._name}: {error}", {})
+        self.fail(BrokerRefused(f"unexpected {type(error).__name__}: see the log"))
 
     def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
         """Call `action` in `pause_ms` milliseconds, unless the run has ended then."""

@@ -35,6 +35,8 @@ class Network(Dialer):
         # Why a host is refused.
         self.refusals: dict[str, str] = {}
         self.dialed: list[str] = []
+        # Hosts to and from which nothing passes.
+        self.held: set[str] = set()
         self.pairs: list[tuple[str, BrokerPair]] = []
         self.clock = ManualClock(1_000_000)
         # Timers: when they are due, and what they do.
@@ -71,6 +73,8 @@ class Network(Dialer):
         while is_busy:
             is_busy = False
             for host, pair in list(self.pairs):
+                if host in self.held:
+                    continue
                 is_busy |= bool(pair.exchange())
                 if pair.client.is_finished:
                     pair.server.lost()
@@ -79,6 +83,15 @@ class Network(Dialer):
                 while broker.turns:
                     broker.turn()
                     is_busy = True
+
+    def hold(self, host: str) -> None:
+        """Let nothing pass to and from `host` until `release`."""
+        self.held.add(host)
+
+    def release(self, host: str) -> None:
+        """Let everything pass again."""
+        self.held.discard(host)
+        self.exchange()
 
     def cut(self, host: str) -> None:
         """Cut all connections to `host`."""

@@ -1,27 +1,46 @@
 """A link: its states, its back-off, its addresses, and what it leaves behind."""
 
+import pytest
 from tests.unit.relay.network import Network, endpoint
 from tests.unit.session.client import Broker, publication
 
+from warren.client.answer import Answer
+from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
 from warren.relay.link_run import LinkPlan, LinkRun
-from warren.relay.status import LinkState
+from warren.relay.links import Links
+from warren.relay.message_filter import MessageFilter
+from warren.relay.status import Hold, LinkState
 from warren.wire import methods
+from warren.wire.table import Table
 
 
 class QueueToQueue(LinkPlan):
     """Forwards the queue `from` to the queue `to`."""
 
-    def __init__(self, remaining: int = -1) -> None:
+    def __init__(self, remaining: int = -1, arguments: Table | None = None) -> None:
         self.remaining = remaining
+        # The arguments of the queue `to`.
+        self.arguments = arguments or {}
         self.torn_down = 0
         self.completions = 0
+        # The part that raises an exception, and what tearing down waits for.
+        self.broken = ""
+        self.torn: Answer[None] | None = None
+
+    def _maybe_raise(self, part: str) -> None:
+        if part == self.broken:
+            raise KeyError(part)
 
     async def set_up(self, run: LinkRun) -> None:
+        self._maybe_raise("at once")
         await run.connect_destination()
+        self._maybe_raise("set up")
         publishing = await run.open_destination_channel()
-        await publishing.call(methods.QueueDeclare(queue="to"), methods.QueueDeclareOk)
+        await publishing.call(
+            methods.QueueDeclare(queue="to", arguments=self.arguments), methods.QueueDeclareOk
+        )
         await run.connect_source()
         consuming = await run.open_source_channel()
         await consuming.call(methods.QueueDeclare(queue="from"), methods.QueueDeclareOk)
@@ -30,8 +49,12 @@ class QueueToQueue(LinkPlan):
 
     async def tear_down(self, run: LinkRun) -> None:
         self.torn_down += 1
+        if self.torn is not None:
+            await self.torn
+        self._maybe_raise("tear down")
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        self._maybe_raise("transform")
         return Message(encode_address("", "to"), message.property_list, message.content, 0)
 
     def completed(self) -> None:
@@ -63,15 +86,15 @@ class Site:
 
     def ready(self, host: str, queue: str) -> int:
         """The number of messages in `queue` that are not delivered."""
-        answer = self.network.brokers[host].client().ask(methods.QueueDeclare(queue=queue))[0].method
+        answer = (
+            self.network.brokers[host].client().ask(methods.QueueDeclare(queue=queue, passive=True))[0].method
+        )
         assert isinstance(answer, methods.QueueDeclareOk)
         return answer.message_count
 
     def received(self) -> list[bytes]:
         """Take the messages of the destination."""
         client = self.network.brokers["destination"].client()
-        client.ask(methods.QueueDeclare(queue="to"))
-        client.send()
         bodies = []
         while True:
             got = client.ask(methods.BasicGet(queue="to", no_ack=True))[0]
@@ -169,3 +192,133 @@ def test_a_limited_link_forwards_so_many_and_then_stops() -> None:
     assert site.link.state is LinkState.STOPPED
     assert site.plan.completions == 1
     assert site.link.status().reason == "all messages it was asked for were forwarded"
+
+
+@pytest.mark.parametrize("part", ["at once", "set up", "transform"])
+def test_a_broken_invariant_ends_the_run_and_is_tried_again(part: str) -> None:
+    site = Site()
+    site.plan.broken = part
+    site.start()
+    site.publish(b"1", b"2")
+    assert site.link.state is LinkState.TERMINATED
+    assert site.link.status().reason == "unexpected KeyError: see the log"
+    assert site.network.log[0] == f"error: unexpected KeyError in shovel 's' of vhost '/': '{part}'"
+    assert site.ready("source", "from") == 2
+    site.plan.broken = ""
+    site.network.pass_time(1_000)
+    assert site.link.state is LinkState.RUNNING
+    assert site.received() == [b"1", b"2"]
+
+
+def test_a_link_whose_plan_cannot_be_torn_down_stops() -> None:
+    site = Site().start()
+    site.plan.broken = "tear down"
+    site.stop()
+    assert site.link.state is LinkState.STOPPED
+    assert site.network.log == ["error: unexpected KeyError in shovel 's' of vhost '/': 'tear down'"]
+
+
+def test_a_stop_waits_for_the_plan_and_for_confirms_only_so_long() -> None:
+    site = Site().start()
+    site.plan.torn = Answer()
+    site.network.hold("destination")
+    site.publish(b"1")
+    assert site.link.status().unconfirmed == 1
+    site.stop()
+    assert site.link.state is LinkState.TERMINATED
+    site.network.pass_time(LINK_SETTLE_MS)
+    assert site.plan.torn_down == 1
+    assert site.link.state is LinkState.TERMINATED
+    site.network.pass_time(LINK_SETTLE_MS)
+    site.network.release("destination")
+    assert site.link.state is LinkState.STOPPED
+
+
+def test_a_planned_stop_acknowledges_what_is_confirmed_meanwhile() -> None:
+    site = Site().start()
+    site.network.hold("destination")
+    site.publish(b"1", b"2")
+    site.stop()
+    site.publish(b"3")
+    assert site.link.state is LinkState.TERMINATED
+    site.network.release("destination")
+    assert site.link.state is LinkState.STOPPED
+    assert site.ready("source", "from") == 1
+    assert site.received() == [b"1", b"2"]
+
+
+def test_a_refusing_queue_does_not_make_a_link_spin() -> None:
+    site = Site(QueueToQueue(arguments={"x-max-length": 1, "x-overflow": "reject-publish"})).start()
+    site.publish(b"1", b"2", b"3")
+    site.network.pass_time(20_000)
+    status = site.link.status()
+    assert status.hold is Hold.REFUSED
+    assert status.blocked_status == "flow"
+    assert 8 <= status.counters.rejected < 20
+    assert site.received() == [b"1"]
+    later = []
+    for _ in range(2):
+        site.network.pass_time(REFUSAL_PAUSE_MAX_MS)
+        later += site.received()
+    # What was refused is delivered again behind what waited.
+    assert sorted(later) == [b"2", b"3"]
+    assert site.ready("source", "from") == 0
+    assert site.link.status().hold is Hold.NONE
+
+
+def test_a_link_that_is_put_again_begins_after_the_old_one_has_ended() -> None:
+    site = Site().start()
+    links = Links("n")
+    links.put(site.link)
+    site.network.hold("destination")
+    site.publish(b"1")
+    successor = site.network.link(QueueToQueue())
+    links.put(successor)
+    site.network.exchange()
+    assert links.all() == [successor]
+    assert successor.state is LinkState.STOPPED
+    site.network.release("destination")
+    assert site.link.state is LinkState.STOPPED
+    assert successor.state is LinkState.RUNNING
+    assert list(links.statuses()) == [successor.key]
+    drive(links.stop())
+    site.network.exchange()
+    assert successor.state is LinkState.STOPPED
+    assert site.ready("source", "from") == 0
+
+
+def test_a_removed_link_is_stopped_and_forgotten() -> None:
+    site = Site()
+    links = Links("n")
+    links.put(site.link)
+    site.network.exchange()
+    assert links.get(site.link.key) is site.link
+    links.remove(site.link.key)
+    site.network.exchange()
+    assert links.get(site.link.key) is None
+    assert site.link.state is LinkState.STOPPED
+
+
+def test_a_connection_that_opens_after_the_stop_is_closed() -> None:
+    site = Site()
+    site.network.hold("destination")
+    site.start()
+    assert site.link.state is LinkState.STARTING
+    site.stop()
+    assert site.link.state is LinkState.STOPPED
+    site.network.release("destination")
+    assert site.network.pairs == []
+    assert site.network.dialed == ["destination"]
+
+
+def test_the_rate_and_the_filter_of_the_settings_are_those_of_the_forwarder() -> None:
+    site = Site(rate_max=2, message_filter=MessageFilter("nothing", {})).start()
+    site.publish(b"1")
+    assert site.link.status().counters.dropped == 1
+    assert site.ready("source", "from") == 0
+    site = Site(rate_max=2).start()
+    site.publish(b"1", b"2", b"3")
+    assert site.link.status().hold is Hold.RATE
+    assert site.received() == [b"1"]
+    site.network.pass_time(1_100)
+    assert site.received() == [b"2", b"3"]
