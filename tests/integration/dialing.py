@@ -13,13 +13,18 @@ from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
-from warren.model.turn import Turn
+from warren.node.broker import Broker
+from warren.node.config import Config
+from warren.node.config_file import ConfigEntry
+from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
 from warren.runtime.clock import Clock
 from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
 
 Value = TypeVar("Value")
+# Verified at once, whereas argon2 takes a thread and time.
+QUICK = ConfigEntry("password_hashing_module", "rabbit_password_hashing_sha256", "test")
 TIMEOUT_S = 60
 
 
@@ -94,29 +99,37 @@ class Deliveries(ChannelListener):
 
 
 class Dialing:
-    """A dialer with its event loop."""
+    """The dialer of a node in memory, with its event loop."""
 
     def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.loop_context = LoopContext(loop, Turn(Clock().now, loop.call_soon))
+        self.broker = Broker(Config([QUICK]), Clock(), "warren@test")
+        self.broker.populate()
+        self.loop_context = LoopContext(asyncio.get_running_loop(), self.broker.turn)
         self.outgoing = OutgoingConnections(self.loop_context)
-        self.dialer = NodeDialer(self.outgoing)
+        self.local = LocalConnections(self.broker.server, self.broker.metadata, self.loop_context)
+        self.dialer = NodeDialer(self.outgoing, self.local)
 
-    async def dial(self, uri: str, listener: ConnectionListener | None = None) -> ClientConnection:
-        """Dial `uri`."""
+    async def dial(
+        self, uri: str, listener: ConnectionListener | None = None, user: str = "guest"
+    ) -> ClientConnection:
+        """Dial `uri` for `user`."""
         return await driven(
-            self.dialer.dial(parse_target(uri), "Shovel s", "guest", listener or ConnectionListener())
+            self.dialer.dial(parse_target(uri), "Shovel s", user, listener or ConnectionListener())
         )
 
-    async def refusal(self, uri: str) -> str:
+    async def refusal(self, uri: str, user: str = "guest") -> str:
         """Why `uri` cannot be dialled; nothing is left of the attempt."""
         try:
-            await self.dial(uri)
+            await self.dial(uri, user=user)
         except BrokerRefused as error:
-            while self.outgoing.protocols:
-                await asyncio.sleep(0.01)
+            await self.ends_are_gone()
             return str(error)
         raise AssertionError("it was opened")
+
+    async def ends_are_gone(self) -> None:
+        """Wait until there are no connections."""
+        while self.outgoing.protocols or self.local.protocols:
+            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -125,9 +138,9 @@ async def dialing() -> AsyncIterator[Dialing]:
     started = Dialing()
     yield started
     started.dialer.close()
-    while started.outgoing.protocols:
-        await asyncio.sleep(0.01)
+    await started.ends_are_gone()
     started.loop_context.deadlines.stop()
+    await started.broker.close()
 
 
 @asynccontextmanager

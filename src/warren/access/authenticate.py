@@ -38,6 +38,10 @@ class LoginPeer(Protocol):
     def certificate_login(self) -> str | None:
         """The user name in the verified client certificate; None if there is no such certificate."""
 
+    @property
+    def local_user(self) -> str:
+        """The user that a client in memory, which is the node itself, is without a password; else empty."""
+
 
 class BackendKind(Enum):
     """The kinds of authentication backends; the values are RabbitMQ's names."""
@@ -101,7 +105,9 @@ class Authenticator:
         self._login_throttle = LoginThrottle(settings.login_throttle)
 
     def mechanisms(self, peer: LoginPeer) -> tuple[str, ...]:
-        """The mechanisms offered to `peer`; EXTERNAL is offered only if the client has a certificate."""
+        """The mechanisms offered to `peer`; EXTERNAL only if it has a certificate, or is the node itself."""
+        if peer.local_user:
+            return (EXTERNAL,)
         return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
     async def authenticate(self, mechanism: str, response: bytes, peer: LoginPeer) -> User:
@@ -109,7 +115,7 @@ class Authenticator:
         if mechanism not in self.mechanisms(peer):
             raise CommandInvalid(f"unknown authentication mechanism '{mechanism}'")
         if mechanism == EXTERNAL:
-            name = peer.certificate_login or ""
+            name = peer.local_user or peer.certificate_login or ""
             user = self._metadata.users.by_name.get(name)
         else:
             name, password = READERS[mechanism](response)

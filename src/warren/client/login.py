@@ -6,6 +6,7 @@ from warren.limits import CHANNELS_MAX, FRAME_SIZE_MAX
 from warren.limits_relay import CLIENT_HANDSHAKE_MS
 
 PLAIN = "PLAIN"
+EXTERNAL = "EXTERNAL"
 
 # The usual capabilities: a refused login is answered with connection.close, alarms with
 # connection.blocked, and the end of a queue with basic.cancel.

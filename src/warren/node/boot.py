@@ -33,8 +33,10 @@ from warren.node.data_directory import chosen_directory
 from warren.node.errors import BootRefused, NodeFailed
 from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
+from warren.node.local_connections import LocalConnections
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
+from warren.node.node_dialer import NodeDialer
 from warren.node.node_log import NodeLog
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
@@ -52,6 +54,7 @@ from warren.session.streams.connection import StreamConnection
 from warren.session.streams.handshake import StreamSettings
 from warren.session.streams.stream_server import StreamServer
 from warren.transport.listener import Listener
+from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
 from warren.transport.tls import Tls, TlsError
 
@@ -132,6 +135,11 @@ class Node:
             config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
         )
         self._loop_context = LoopContext(loop, self.broker.turn)
+        # Shovels and federation links connect with it.
+        self.dialer = NodeDialer(
+            OutgoingConnections(self._loop_context),
+            LocalConnections(self.broker.server, self.broker.metadata, self._loop_context),
+        )
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         server = self.broker.server
@@ -251,6 +259,7 @@ class Node:
         for listener in self._listeners:
             await listener.stop()
         await self._managed.jobs.close()
+        self.dialer.close()
         await self._close_clients()
         for listener in self._listeners:
             listener.abort()

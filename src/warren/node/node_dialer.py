@@ -13,6 +13,7 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.client.uri import Target
 from warren.model.coroutine_driver import drive
+from warren.node.local_connections import LocalConnections
 from warren.transport.outgoing import OutgoingConnections
 
 logger = logging.getLogger("warren.connection")
@@ -23,8 +24,9 @@ _STOPPING = "the node is stopping"
 class NodeDialer:
     """Opens the connections of one node."""
 
-    def __init__(self, outgoing: OutgoingConnections) -> None:
+    def __init__(self, outgoing: OutgoingConnections, local: LocalConnections) -> None:
         self._outgoing = outgoing
+        self._local = local
         self._dials: set[_Dial] = set()
         self._is_closed = False
 
@@ -33,11 +35,15 @@ class NodeDialer:
     ) -> ClientConnection:
         """Return an open connection to `target`, which the broker shows under `name`. Raises BrokerRefused.
 
+        A local target is this node, where the connection has the rights of `user`.
         A coroutine that is closed meanwhile leaves nothing behind.
         """
         if self._is_closed:
             raise BrokerRefused(_STOPPING)
-        dial = _Dial(self._outgoing.open(target, name, listener))
+        if target.is_local:
+            dial = _Dial(self._local.open(target, name, user, listener))
+        else:
+            dial = _Dial(self._outgoing.open(target, name, listener))
         self._dials.add(dial)
         try:
             return await dial.answer
@@ -51,6 +57,7 @@ class NodeDialer:
         for dial in list(self._dials):
             dial.cancel()
         self._outgoing.abort()
+        self._local.abort()
 
 
 class _Dial:

@@ -17,7 +17,7 @@ from warren.session.channel import Channel, close_channels
 from warren.session.channel_factory import open_channel
 from warren.session.closing_handshake import CLOSE_OK, ClosingHandshake
 from warren.session.consumer_timeout import ConsumerTimeoutCheck
-from warren.session.events.event_publisher import AMQP
+from warren.session.events.event_publisher import AMQP, DIRECT
 from warren.session.handshake import Handshake
 from warren.session.handshake_driver import HandshakeDriver
 from warren.session.login import Login
@@ -72,7 +72,7 @@ class Connection(BaseConnection):
     @property
     def protocol(self) -> str:
         """The protocol, as events name it."""
-        return AMQP
+        return DIRECT if self.peer.local_name else AMQP
 
     @property
     def is_reading_paused(self) -> bool:

@@ -21,16 +21,20 @@ class Peer(Struct, frozen=True, kw_only=True):
     tls_cipher: str = ""
     # The user that a verified client certificate names; None without such a certificate.
     certificate_login: str | None = None
+    # A client in memory, which is the node itself: its name, and the user that it is without a password, or
+    # empty if it logs in with one. Nothing that arrives at a socket sets these.
+    local_name: str = ""
+    local_user: str = ""
 
     @property
     def is_loopback(self) -> bool:
-        """True if the client's address, not the listener's, is loopback: users such as guest require it."""
-        return is_loopback(self.host)
+        """True if the client itself, not the listener, is on this machine: users such as guest require it."""
+        return bool(self.local_name) or is_loopback(self.host)
 
     @property
     def name(self) -> str:
         """The connection's name in logs and the management API, as RabbitMQ writes it."""
-        return f"{self.host}:{self.port} -> {self.server_host}:{self.server_port}"
+        return self.local_name or f"{self.host}:{self.port} -> {self.server_host}:{self.server_port}"
 
 
 @lru_cache(_HOSTS_MAX)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from warren.blocking.tls import TlsNames, client_context, refusal_hint
 from warren.client.connection import ClientConnection, ClientPhase, ConnectionListener
 from warren.client.errors import BrokerRefused
-from warren.client.login import ClientLogin
+from warren.client.login import PLAIN, ClientLogin
 from warren.client.uri import ClientTls, Target
 from warren.limits_relay import CLIENT_HANDSHAKE_MS, CLIENT_HANDSHAKE_MS_MAX, CLIENT_TLS_FILE_SIZE_MAX
 from warren.model.coroutine_driver import drive
@@ -84,13 +84,7 @@ class _Attempt(ConnectionRegistry):
         """What the attempt is doing."""
         if self._connection is None:
             return self._phase
-        phase = self._connection.phase
-        if phase is ClientPhase.LOGIN:
-            who = f"of user '{self._target.user}' " if "PLAIN" in self._login.mechanisms else ""
-            return f"login {who}at {self._where}"
-        if phase is ClientPhase.VHOST:
-            return f"virtual host '{self._target.vhost}' at {self._where}"
-        return f"AMQP handshake with {self._where}"
+        return _handshake_phase(self._connection, self._login, self._where)
 
     async def open(self) -> ClientConnection:
         """Open the connection. Raises BrokerRefused."""
@@ -100,11 +94,12 @@ class _Attempt(ConnectionRegistry):
         try:
             await self._start(connected, protocol)
             assert self._connection is not None
-            await _opened(self._connection)
+            await perform_handshake(self._connection)
         except BrokerRefused as error:
             if self._connection is None:
                 raise
-            raise BrokerRefused(f"{self.phase()}: {error}{self._hint()}", error.code) from None
+            failure = described_failure(self._connection, self._login, self._where, error)
+            raise BrokerRefused(f"{failure}{self._hint()}", error.code) from None
         finally:
             if self._connection is None or not self._connection.is_open:
                 protocol.abort()
@@ -221,7 +216,24 @@ def _login(target: Target, name: str, timeout_ms: int) -> ClientLogin:
     )
 
 
-async def _opened(connection: ClientConnection) -> None:
+def described_failure(
+    connection: ClientConnection, login: ClientLogin, where: str, error: BrokerRefused
+) -> BrokerRefused:
+    """Return the `error` of a handshake with `where`, with the phase in which it failed."""
+    return BrokerRefused(f"{_handshake_phase(connection, login, where)}: {error}", error.code)
+
+
+def _handshake_phase(connection: ClientConnection, login: ClientLogin, where: str) -> str:
+    """Describe what `connection` does, or did last, in its handshake."""
+    if connection.phase is ClientPhase.LOGIN:
+        who = f"of user '{login.user}' " if PLAIN in login.mechanisms else ""
+        return f"login {who}at {where}"
+    if connection.phase is ClientPhase.VHOST:
+        return f"virtual host '{login.vhost}' at {where}"
+    return f"AMQP handshake with {where}"
+
+
+async def perform_handshake(connection: ClientConnection) -> None:
     """Perform the AMQP handshake of `connection`. Raises BrokerRefused."""
     result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -32,6 +32,7 @@ ALL = AuthenticationSettings(
 class FakePeer:
     host: str = "127.0.0.1"
     certificate_login: str | None = None
+    local_user: str = ""
 
     @property
     def is_loopback(self) -> bool:
@@ -266,3 +267,17 @@ def test_loopback_users_are_restricted_in_a_directory_as_well() -> None:
     assert harness.authenticate("PLAIN", plain("guest", "pw"), HERE) == "guest"
     with pytest.raises(LoginRefused):
         harness.authenticate("PLAIN", plain("guest", "pw"), ELSEWHERE)
+
+
+def test_a_client_in_memory_is_its_user_without_a_password(authenticator: AuthenticatorHarness) -> None:
+    local = FakePeer(local_user="u")
+    assert authenticator.mechanisms(local) == ("EXTERNAL",)
+    assert authenticator.authenticate("EXTERNAL", b"", local) == "u"
+    with pytest.raises(LoginRefused):
+        authenticator.authenticate("EXTERNAL", b"", FakePeer(local_user="nobody"))
+
+
+def test_a_client_in_memory_is_offered_external_although_no_other_client_is() -> None:
+    by_default = make_authenticator(AuthenticationSettings())
+    assert by_default.mechanisms(FakePeer(local_user="guest")) == ("EXTERNAL",)
+    assert by_default.mechanisms(FakePeer(certificate_login="guest")) == ("AMQPLAIN", "PLAIN")

@@ -16,13 +16,14 @@ from warren.management.views.stats import (
 from warren.metadata.definitions import json_value
 from warren.metrics.sampler import CONNECTION_COLUMNS, connection_row, series_of
 from warren.session.any_connection import AnyConnection
-from warren.session.events.event_publisher import AMQP, STREAM
+from warren.session.events.event_publisher import AMQP, DIRECT, STREAM
 from warren.session.streams.connection import StreamConnection
 from warren.wire.table import Value
 
 # The protocols as RabbitMQ's API names them; connections of AMQP have a type as well.
 _OF_PROTOCOL: Mapping[str, JsonObject] = {
     AMQP: {"protocol": "AMQP 0-9-1", "type": "network"},
+    DIRECT: {"protocol": "Direct 0-9-1", "type": "direct"},
     STREAM: {"protocol": "stream"},
 }
 

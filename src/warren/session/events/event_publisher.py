@@ -24,8 +24,11 @@ EXCHANGE = "amq.rabbitmq.event"
 _PERSISTENT = 2
 # The protocols with login events, and RabbitMQ's names of them in events.
 AMQP = "amqp091"
+# AMQP without a socket.
+DIRECT = "direct"
 STREAM = "stream"
-PROTOCOLS = {AMQP: "{0,9,1}", STREAM: "stream"}
+PROTOCOLS = {AMQP: "{0,9,1}", DIRECT: "{'Direct',{0,9,1}}", STREAM: "stream"}
+_TYPES = {AMQP: "network", DIRECT: "direct"}
 
 
 class EventPublisher:
@@ -77,8 +80,8 @@ class EventPublisher:
             "user": login.user,
             "auth_mechanism": login.mechanism,
         }
-        if connection.protocol == AMQP:
-            facts["type"] = "network"
+        if connection.protocol in _TYPES:
+            facts["type"] = _TYPES[connection.protocol]
         self._created(connection.peer, connection.protocol, {**facts, **self._client(connection, login)})
 
     def closed(self, connection: ConnectionFacts) -> None:
