@@ -9,7 +9,7 @@ few messages, one whose consumers are fast by as many as the settings permit.
 
 from typing import Protocol
 
-from warren.limits_relay import LINK_UNCONFIRMED_MAX
+from warren.limits_relay import PREFETCH_COUNT_MAX
 
 # The window is 0 while nothing is taken.
 PAUSED = 0
@@ -39,7 +39,7 @@ class PullWindow:
 
     def __init__(self, prefetch_count: int) -> None:
         """Permit `prefetch_count` messages, or, if it is 0, as many as any link may take."""
-        self._size_max = prefetch_count or LINK_UNCONFIRMED_MAX
+        self._size_max = prefetch_count or PREFETCH_COUNT_MAX
         self._next_size = 1
         # The number of messages that the link had received when the window began.
         self._started_at = 0

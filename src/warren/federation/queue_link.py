@@ -1,0 +1,194 @@
+"""The link of a federated queue to one upstream: it consumes there only while the queue here has demand.
+
+    upstream                                                   here
+    queue Q ── consumer of priority -1, prefetch = window ──▶ default exchange ──▶ queue Q ──▶ consumers
+                        ▲                                                            │
+                        └── consume, cancel ── `PullWindow` ◀── `QueueDemand` ◀──────┘
+
+The consumers of the upstream come first, because of the priority, and because of it the upstream does not
+take messages of its own upstreams for this link. What it has sent before it sees a cancel is forwarded. Only
+when no consumer is left here it is returned, since it could wait here for a long time.
+
+Names and arguments are those of RabbitMQ 3.10.8.
+"""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from warren.client.channel import ChannelListener
+from warren.client.connection import ClientConnection
+from warren.client.errors import BrokerRefused
+from warren.errors import NotFound
+from warren.federation.pull_window import PAUSED, Demand, PullWindow
+from warren.federation.queue_forwarding import QueueForwarding
+from warren.metadata.federation_definition import Upstream
+from warren.metadata.records import QueueRecord
+from warren.model.coroutine_driver import drive
+from warren.model.message import Message
+from warren.relay.forwarder import AckMode
+from warren.relay.link_run import LinkRun
+from warren.wire import methods
+from warren.wire.table import Table
+
+# Of the consumer at the upstream, as RabbitMQ encodes it.
+_ARGUMENTS: Table = {"x-priority": -1}
+_CAPABILITY = "consumer_priorities"
+
+
+class FederatedQueue(Struct, frozen=True, kw_only=True):
+    """One queue and one of its upstreams."""
+
+    record: QueueRecord
+    upstream: Upstream
+    # Returns the demand of the queue here. Raises BrokerRefused if there is no such queue now.
+    observe: Callable[[], Demand]
+
+
+class QueueLink:
+    """The plan of a link; `relay/link` runs it."""
+
+    __slots__ = ("_federated", "_forwarding", "_run")
+
+    def __init__(self, federated: FederatedQueue) -> None:
+        self._federated = federated
+        self._run: _QueueRun | None = None
+        self._forwarding: QueueForwarding | None = None
+
+    def demand_changed(self) -> None:
+        """Consume, cancel, or change the window, as the demand of the queue requires."""
+        if self._run is not None:
+            self._run.follow_demand()
+
+    # --- for the link -------------------------------------------------------------------------------
+
+    async def set_up(self, run: LinkRun) -> None:
+        """Connect both ends, and declare the queue at the upstream. Raises BrokerRefused."""
+        self._run = None
+        federated, upstream = self._federated, self._federated.upstream
+        await run.connect_destination()
+        await run.open_destination_channel()
+        connection = await run.connect_source()
+        _check_capability(connection)
+        await self._declare(connection)
+        queue_run = _QueueRun(upstream, federated.observe(), run)
+        await run.open_source_channel(queue_run)
+        assert run.source is not None
+        self._forwarding = QueueForwarding(
+            run.source.uri,
+            upstream.queue,
+            federated.record.name,
+            is_trusted=upstream.trusts_user_id,
+        )
+        self._run = queue_run
+        queue_run.follow_demand()
+
+    async def tear_down(self, run: LinkRun) -> None:
+        """Leave the queue at the upstream, whose messages are not ours to delete."""
+
+    def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        """Return the message to publish here."""
+        assert self._forwarding is not None
+        return self._forwarding.transform(message, is_redelivered)
+
+    def completed(self) -> None:
+        """Do nothing: a link forwards without end."""
+
+    async def _declare(self, connection: ClientConnection) -> None:
+        """Declare the queue at the upstream if it is missing; one with other properties is used as it is."""
+        name, record = self._federated.upstream.queue, self._federated.record
+        # On channels of their own, since a refusal closes them.
+        channel = await connection.open_channel(ChannelListener())
+        try:
+            await channel.call(methods.QueueDeclare(queue=name, passive=True), methods.QueueDeclareOk)
+        except BrokerRefused as error:
+            if error.code != NotFound.code:
+                raise
+            channel = await connection.open_channel(ChannelListener())
+            declaration = methods.QueueDeclare(
+                queue=name,
+                durable=record.durable,
+                auto_delete=record.auto_delete,
+                arguments=dict(record.arguments),
+            )
+            await channel.call(declaration, methods.QueueDeclareOk)
+        await channel.close()
+
+
+class _QueueRun(ChannelListener):
+    """One run of a link: its window, and its consumer at the upstream."""
+
+    __slots__ = (
+        "_demand", "_is_acknowledged", "_is_returning", "_received_count", "_run", "_upstream", "_window",
+    )  # fmt: skip
+
+    def __init__(self, upstream: Upstream, demand: Demand, run: LinkRun) -> None:
+        self._upstream = upstream
+        self._demand = demand
+        self._run = run
+        self._window = PullWindow(upstream.prefetch_count)
+        self._is_acknowledged = upstream.ack_mode != AckMode.NO_ACK
+        # True from a cancel for want of consumers until the next consume.
+        self._is_returning = False
+        self._received_count = 0
+
+    def follow_demand(self) -> None:
+        """Adapt the window, and the consumer at the upstream to it."""
+        was_consuming = self._window.size != PAUSED
+        channel = self._run.consuming
+        if self._run.is_ended or channel is None or not channel.is_open:
+            return
+        if not self._window.follow(self._demand, self._received_count):
+            return
+        upstream = self._upstream
+        if was_consuming:
+            channel.send(methods.BasicCancel(upstream.consumer_tag, True))
+        if self._window.size == PAUSED:
+            self._is_returning = self._is_acknowledged and not self._demand.has_consumer()
+            return
+        self._is_returning = False
+        if self._is_acknowledged:
+            drive(self._limit(self._window.size))
+        channel.send(
+            methods.BasicConsume(
+                queue=upstream.queue,
+                consumer_tag=upstream.consumer_tag,
+                no_ack=not self._is_acknowledged,
+                no_wait=True,
+                arguments=_ARGUMENTS,
+            )
+        )
+
+    async def _limit(self, prefetch_count: int) -> None:
+        """Set the prefetch of the next consumer; a refusal ends the channel, which ends the run."""
+        channel = self._run.consuming
+        assert channel is not None
+        try:
+            await channel.call(methods.BasicQos(prefetch_count=prefetch_count), methods.BasicQosOk)
+        except BrokerRefused:
+            return
+
+    # --- from the source ----------------------------------------------------------------------------
+
+    def delivered(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
+        """Forward `message`, or return it if no consumer is left here."""
+        self._received_count += 1
+        if self._is_returning:
+            assert self._run.consuming is not None
+            self._run.consuming.reject(delivery_tag, False, True)
+        else:
+            self._run.forwarder.delivered(message, delivery_tag, is_redelivered)
+
+    def cancelled(self, consumer_tag: str) -> None:
+        """End the run, because the upstream has cancelled the consumer."""
+        self._run.forwarder.cancelled(consumer_tag)
+
+    def ended(self, error: BrokerRefused) -> None:
+        """End the run, because the channel of the consumer has ended."""
+        self._run.forwarder.ended(error)
+
+
+def _check_capability(connection: ClientConnection) -> None:
+    capabilities = connection.server_properties.get("capabilities")
+    if not isinstance(capabilities, dict) or capabilities.get(_CAPABILITY) is not True:
+        raise BrokerRefused("source: the broker does not support priorities of consumers")
