@@ -42,13 +42,13 @@ async def apply(local: Dialing, *commands: MetadataCommand) -> None:
         await local.broker.proposals.propose(command, "guest")
 
 
-async def make_user(local: Dialing, name: str, configure: str = "", write: str = "", read: str = "") -> None:
-    """Create `name`, with permissions in the virtual host `/`."""
+async def make_user(local: Dialing, name: str, read: str = "") -> None:
+    """Create `name`, who may read from the names that match `read` in the virtual host `/`."""
     hashed = local.broker.hash_password(f"{name}'s")
     await apply(
         local,
         PutUser(name=name, password_hash=hashed.salted_hash, hashing_algorithm=hashed.algorithm),
-        SetPermissions(user=name, vhost="/", configure=configure, write=write, read=read),
+        SetPermissions(user=name, vhost="/", configure="", write="", read=read),
     )
 
 

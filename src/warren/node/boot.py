@@ -136,10 +136,7 @@ class Node:
         )
         self._loop_context = LoopContext(loop, self.broker.turn)
         # Shovels and federation links connect with it.
-        self.dialer = NodeDialer(
-            OutgoingConnections(self._loop_context),
-            LocalConnections(self.broker.server, self.broker.metadata, self._loop_context),
-        )
+        self.dialer = _dialer(self.broker, self._loop_context)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         server = self.broker.server
@@ -180,10 +177,7 @@ class Node:
         )
         self._http = HttpPorts(config)
         self._connection_limits = connection_limits(raise_descriptor_limit(), self._http.count)
-        self._periodic = [
-            PeriodicTimer(loop, _CLOCK_S, self._clock.follow),
-            PeriodicTimer(loop, _PATTERNS_S, report_suspended),
-        ]
+        self._periodic = _periodic_timers(loop, self._clock)
 
     @property
     def listeners(self) -> list[ListenerView]:
@@ -336,6 +330,15 @@ def _monitors(
     if folder is not None:
         monitors.append(DiskMonitor(alarms, machine, folder.path))
     return Monitors(monitors)
+
+
+def _dialer(broker: Broker, loop_context: LoopContext) -> NodeDialer:
+    local = LocalConnections(broker.server, broker.metadata, loop_context)
+    return NodeDialer(OutgoingConnections(loop_context), local)
+
+
+def _periodic_timers(loop: asyncio.AbstractEventLoop, clock: Clock) -> list[PeriodicTimer]:
+    return [PeriodicTimer(loop, _CLOCK_S, clock.follow), PeriodicTimer(loop, _PATTERNS_S, report_suspended)]
 
 
 def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
