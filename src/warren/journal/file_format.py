@@ -2,7 +2,8 @@
 
     file  │ "WRNMET" │ version u16 │ salt, 8 bytes │ checksum u32 │ ORIGIN │ state │ STATE_END │ batches …
     state │ BATCH or ENTRY …, which rebuild the snapshot; since version 2 with many objects in one ENTRY,
-          │ since version 3 paused queues, since version 4 leases, since version 5 numbers in doubt
+          │ since version 3 paused queues, since version 4 leases, since version 5 numbers in doubt,
+          │ since version 6 the users of parameters
     batch │ BATCH │ ENTRY …
 
 Records have the format of the message store (`store/record`), with kinds of their own. As there, the salt is
@@ -19,7 +20,7 @@ from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 5
+VERSION = 6
 NAME = "metadata"
 # Its name while it is being written.
 UNFINISHED_NAME = "metadata.new"

@@ -167,7 +167,8 @@ def _vhost(vhost: VhostMetadata) -> Iterable[MetadataCommand]:
     yield from _policies(vhost.name, vhost.policies, is_operator=False)
     yield from _policies(vhost.name, vhost.operator_policies, is_operator=True)
     for (component, name), value in vhost.parameters.by_key.items():
-        yield SetParameter(vhost=vhost.name, component=component, name=name, value=value)
+        user = vhost.parameters.user_of(component, name)
+        yield SetParameter(vhost=vhost.name, component=component, name=name, value=value, user=user)
 
 
 def _policies(vhost: str, policies: Policies, *, is_operator: bool) -> Iterable[MetadataCommand]:

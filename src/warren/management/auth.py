@@ -143,8 +143,11 @@ def check_visible(request: web.Request, owner: str) -> None:
 
 def login_vhosts(node: ManagedNode, user: User) -> list[str]:
     """The virtual hosts in which `user` has permissions; all of them for administrators."""
-    if is_administrator(user):
-        return list(node.metadata.vhosts.by_name)
+    return list(node.metadata.vhosts.by_name) if is_administrator(user) else permitted_vhosts(node, user)
+
+
+def permitted_vhosts(node: ManagedNode, user: User) -> list[str]:
+    """The virtual hosts in which `user` has permissions, and could open connections."""
     granted = grants_of(node.metadata, user)
     return [name for name in node.metadata.vhosts.by_name if granted.permission(name) is not None]
 

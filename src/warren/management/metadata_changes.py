@@ -12,8 +12,10 @@ from warren.errors import AccessRefused, AmqpError, InternalError, NotAllowed, N
 from warren.limits import IMPORTED_AT_ONCE
 from warren.management.managed_node import ManagedNode
 from warren.management.replies import RequestRefused, bad_request, error_reply, missing
-from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Reply
+from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Reply, SetParameter
+from warren.metadata.parameters import parameter_refusal
 from warren.metadata.unsupported import unsupported
+from warren.metadata.uri_check import VhostAccess
 from warren.metadata.users import User
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.coroutine_driver import drive
@@ -46,6 +48,14 @@ def parallel_batches(items: Iterable[T], kind: Callable[[T], object]) -> Iterato
     for of_kind, row in groupby(items, kind):
         while together := list(islice(row, 1 if of_kind is None else IMPORTED_AT_ONCE)):
             yield together
+
+
+async def propose_parameter(node: ManagedNode, command: SetParameter, access: VhostAccess) -> None:
+    """Have a parameter set by a user with `access`; raises RequestRefused with the reason, escaped."""
+    refusal = None if unsupported(command) else parameter_refusal(command, access)
+    if refusal is not None:
+        raise bad_request(escaped(refusal.text))
+    await propose_checked(node, command, is_escaped=True)
 
 
 async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_escaped: bool = False) -> None:

@@ -182,6 +182,8 @@ class SetParameter(VhostCommand, frozen=True, kw_only=True):
     component: str
     name: str
     value: Json
+    # The user who sets it, with whose rights a shovel or a link runs.
+    user: str = INTERNAL_USER
 
 
 class ClearParameter(VhostCommand, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 
 from warren.metadata.commands import (
+    INTERNAL_USER,
     Bind,
     DeclareExchange,
     DeclareQueue,
@@ -30,7 +31,7 @@ PasswordHasher = Callable[[str], PasswordHash]
 DEFAULT_HASHING = "rabbit_password_hashing_sha256"
 # The algorithm of RabbitMQ up to 3.5, which did not name it.
 OLDEST_HASHING = "rabbit_password_hashing_md5"
-IMPORTER = "rmq-internal"
+IMPORTER = INTERNAL_USER
 
 
 class DefinitionsError(Exception):
@@ -38,9 +39,9 @@ class DefinitionsError(Exception):
 
 
 def import_commands(
-    document: Json, hash_password: PasswordHasher, *, vhost: str | None = None
+    document: Json, hash_password: PasswordHasher, *, vhost: str | None = None, user: str = IMPORTER
 ) -> list[MetadataCommand]:
-    """The commands that import `document`; with `vhost`, only its topology, all into that vhost.
+    """The commands with which `user` imports `document`; with `vhost`, its topology only, into that vhost.
 
     Existing exchanges, queues and bindings are kept; users, permissions, parameters and policies are
     replaced.
@@ -73,7 +74,7 @@ def import_commands(
             lambda entry: SetGlobalParameter(name=entry.string("name"), value=entry["value"]),
         )
     each("policies", _set_policy)
-    each("parameters", _set_parameter)
+    each("parameters", lambda entry: _set_parameter(entry, user))
     each("queues", _declare_queue)
     each("bindings", _bind)
     return commands
@@ -219,12 +220,13 @@ def _set_policy(entry: _Fields) -> MetadataCommand:
     )
 
 
-def _set_parameter(entry: _Fields) -> MetadataCommand:
+def _set_parameter(entry: _Fields, user: str) -> MetadataCommand:
     return SetParameter(
         vhost=entry.vhost,
         component=entry.string("component"),
         name=entry.string("name"),
         value=entry["value"],
+        user=user,
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from warren.limits_relay import LINK_NUMBER_MAX, PREFETCH_COUNT_MAX, UPSTREAM_SET_SIZE_MAX
 from warren.metadata import validation
-from warren.metadata.commands import Json
+from warren.metadata.commands import INTERNAL_USER, Json
 from warren.metadata.definition_reader import ACK_MODES, ON_CONFIRM, DefinitionReader
 from warren.metadata.uri_check import uri_check, uris_of
 from warren.metadata.validation import Check
@@ -75,6 +75,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     is_cleaned_up: bool = True
     # True if one channel has the consumer and the commands.
     uses_one_channel: bool = False
+    # The user who made it, with whose rights the link uses this node.
+    user: str = INTERNAL_USER
     # What is wrong with the definition; if it is not empty, the link cannot be started.
     error: str = ""
 

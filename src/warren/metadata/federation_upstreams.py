@@ -6,6 +6,8 @@ upstreams of the virtual host. Upstreams that do not exist are left out.
 
 from collections.abc import Iterable
 
+import msgspec
+
 from warren.metadata.federation_definition import (
     UPSTREAM,
     UPSTREAM_SET,
@@ -54,7 +56,9 @@ def upstreams_of(vhost: VhostMetadata, policy: Policy, federated: str) -> list[U
     for member in _members(vhost, policy):
         value = vhost.parameters.by_key.get((UPSTREAM, member.upstream))
         if value is not None:
-            found.append(parse_upstream(member.upstream, value, member, federated=federated))
+            upstream = parse_upstream(member.upstream, value, member, federated=federated)
+            user = vhost.parameters.user_of(UPSTREAM, member.upstream)
+            found.append(msgspec.structs.replace(upstream, user=user))
     return found
 
 

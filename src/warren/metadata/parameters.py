@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from warren.metadata import validation
 from warren.metadata.commands import (
     DONE,
+    INTERNAL_USER,
     MISSING,
     ClearGlobalParameter,
     ClearParameter,
@@ -22,6 +23,7 @@ from warren.metadata.federation_definition import (
     upstream_set_errors,
 )
 from warren.metadata.shovel_definition import SHOVEL, shovel_errors
+from warren.metadata.uri_check import VhostAccess
 
 # Parameters in RabbitMQ that Warren stores as objects of their own.
 POLICY = "policy"
@@ -35,9 +37,8 @@ CLUSTER_ID = "internal_cluster_id"
 
 PARAMETERS_OF_OTHERS = frozenset((POLICY, OPERATOR_POLICY, VHOST_LIMITS))
 
-# The errors in a parameter, by its component, its name and its value.
+# The errors in a parameter of federation, by its component, its name and its value.
 _ERRORS: Mapping[str, Callable[[str, Json], list[str]]] = {
-    SHOVEL: shovel_errors,
     UPSTREAM: upstream_errors,
     UPSTREAM_SET: upstream_set_errors,
 }
@@ -51,23 +52,36 @@ _VHOST_LIMITS: dict[str, validation.Check] = {
 class Parameters:
     """The parameters of one vhost by component and name."""
 
-    __slots__ = ("_notify", "_vhost", "by_key")
+    __slots__ = ("_notify", "_users", "_vhost", "by_key")
 
     def __init__(self, vhost: str, notify: Listener) -> None:
         self._vhost = vhost
         self._notify = notify
         self.by_key: dict[tuple[str, str], Json] = {}
+        # Who set a parameter, unless it was the broker itself.
+        self._users: dict[tuple[str, str], str] = {}
+
+    def user_of(self, component: str, name: str) -> str:
+        """The user who set a parameter last, with whose rights a shovel or a link runs."""
+        return self._users.get((component, name), INTERNAL_USER)
 
     def put(self, command: SetParameter) -> Reply:
         """Set a parameter that was checked."""
-        self.by_key[command.component, command.name] = command.value
+        key = command.component, command.name
+        self.by_key[key] = command.value
+        self._users.pop(key, None)
+        if command.user != INTERNAL_USER:
+            self._users[key] = command.user
         self._notify(ParameterChanged(self._vhost, command.component, command.name))
         return DONE
 
     def clear(self, command: ClearParameter) -> Reply:
         """Remove a parameter."""
-        if self.by_key.pop((command.component, command.name), None) is None:
+        key = command.component, command.name
+        if key not in self.by_key:
             return MISSING
+        del self.by_key[key]
+        self._users.pop(key, None)
         self._notify(ParameterChanged(self._vhost, command.component, command.name))
         return DONE
 
@@ -96,15 +110,20 @@ class GlobalParameters:
         return DONE
 
 
-def parameter_refusal(command: SetParameter) -> Reply | None:
-    """The refusal if the component is unknown or the value is wrong; None otherwise."""
+def parameter_refusal(command: SetParameter, access: VhostAccess | None = None) -> Reply | None:
+    """The refusal if the component is unknown or the value is wrong; None otherwise.
+
+    With `access`, a shovel at this node must be in a virtual host that it allows.
+    """
     if command.component in PARAMETERS_OF_OTHERS:
         return None
     errors_in = _ERRORS.get(command.component)
-    if errors_in is None:
-        errors = [f"component {command.component} not found"]
-    else:
+    if command.component == SHOVEL:
+        errors = shovel_errors(command.name, command.value, access)
+    elif errors_in is not None:
         errors = errors_in(command.name, command.value)
+    else:
+        errors = [f"component {command.component} not found"]
     return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
 
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from warren.journal.codec import CodecError, decode_entry, encode_entry
 from warren.metadata import commands
 from warren.metadata.commands import (
+    INTERNAL_USER,
     DeclareQueue,
     Json,
     MetadataCommand,
     PermissionCommand,
+    SetParameter,
     SetPolicy,
     VhostCommand,
 )
@@ -144,6 +146,14 @@ def test_fields_with_default_values_are_not_encoded() -> None:
     assert b'"priority":0.0' in encode_entry(
         1, [SetPolicy(vhost="v", name="p", pattern="", definition={}, priority=0.0)]
     )
+
+
+def test_a_parameter_of_an_older_log_is_of_the_broker_itself() -> None:
+    older = b'[5,["SetParameter",{"vhost":"v","component":"shovel","name":"n","value":{}}]]'
+    command = SetParameter(vhost="v", component="shovel", name="n", value={})
+    assert decode_entry(older) == (5, [command])
+    assert command.user == INTERNAL_USER
+    assert encode_entry(5, [command]) == older
 
 
 @pytest.mark.parametrize(

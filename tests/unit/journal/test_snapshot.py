@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     PauseQueue,
     PutVhost,
     RenewLease,
+    SetParameter,
     SetPolicy,
 )
 from warren.metadata.leases import LeaseRecord, LeaseState
@@ -146,3 +147,15 @@ def test_leases_are_restored_with_a_durable_queue() -> None:
     assert known.of_queue("a") == before.of_queue("a")
     assert [lease.state for lease in known.of_queue("a")] == [LeaseState.ACTIVE, LeaseState.SETTLED]
     assert list(known.by_id) == ["1", "3"]
+
+
+def test_a_parameter_keeps_its_user() -> None:
+    component = "federation-upstream-set"
+    parameters = [
+        SetParameter(vhost="v", component=component, name=name, value=[], user=user)
+        for name, user in (("a", "alice"), ("b", "rmq-internal"))
+    ]
+    vhost = again(made([PutVhost(name="v"), *parameters])).vhost("v")
+    assert vhost is not None
+    assert vhost.parameters.user_of(component, "a") == "alice"
+    assert vhost.parameters.user_of(component, "b") == "rmq-internal"

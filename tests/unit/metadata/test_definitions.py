@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.exported import export_definitions, export_vhost_definitions
 
-from warren.metadata.commands import DeclareQueue, MetadataCommand, Reply
+from warren.metadata.commands import DeclareQueue, MetadataCommand, Reply, SetParameter
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import DefinitionsError, import_commands
@@ -184,3 +184,9 @@ def test_integers_of_every_type_become_json_integers(value: int) -> None:
 def test_32_bit_floats_become_json_numbers() -> None:
     assert type(json_value(Float32(0.5))) is float
     assert json_value(True) is True
+
+
+def test_parameters_are_set_by_the_user_who_imports_them() -> None:
+    commands = import_commands(DOCUMENT, no_hash, user="alice")
+    users = {command.user for command in commands if isinstance(command, SetParameter)}
+    assert users == {"alice"}

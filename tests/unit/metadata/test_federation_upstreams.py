@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.metadata.commands import DONE, MetadataCommand, Reply, SetParameter, SetPolicy
+from warren.metadata.commands import DONE, INTERNAL_USER, MetadataCommand, Reply, SetParameter, SetPolicy
 from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import is_federated, upstreams_of_exchange, upstreams_of_queue
 from warren.metadata.machine import Metadata
@@ -120,6 +120,17 @@ def test_an_upstream_that_is_wrong_says_why(vhost: VhostMetadata, apply: Apply) 
     put_policy(apply, "federation-upstream", "a1")
     (found,) = upstreams_of_exchange(vhost, exchange())
     assert found.error == "prefetch-count should be an integer from 0 to 65535, actually was -1"
+
+
+def test_an_upstream_has_the_user_who_set_it_last(vhost: VhostMetadata, apply: Apply) -> None:
+    put_policy(apply, "federation-upstream", "a1")
+    assert [found.user for found in upstreams_of_exchange(vhost, exchange())] == [INTERNAL_USER]
+    component, value = "federation-upstream", {"uri": URI}
+    apply(SetParameter(vhost="v", component=component, name="a1", value=value, user="u"))
+    assert [found.user for found in upstreams_of_exchange(vhost, exchange())] == ["u"]
+    assert vhost.parameters.user_of(component, "a1") == "u"
+    put_upstream(apply, "a1")
+    assert vhost.parameters.user_of(component, "a1") == INTERNAL_USER
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from warren.limits_http import (
     LISTED_PER_TURN,
 )
 from warren.management.managed_node import ManagedNode
-from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
+from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import documented
 from warren.management.replies import RequestRefused, bad_request, done, encoded, reply_in_parts
 from warren.management.request_body import decode, read_bytes
@@ -104,7 +104,7 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
 
 def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
     try:
-        read = import_commands(parsed(data), node.hash_password, vhost=vhost)
+        read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=ACTING_USER.get())
         return check_definitions(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None

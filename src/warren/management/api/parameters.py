@@ -5,10 +5,10 @@ from typing import Any, TypedDict
 
 from aiohttp import web
 
-from warren.management.auth import login_vhosts, user_of
+from warren.management.auth import login_vhosts, permitted_vhosts, user_of
 from warren.management.listing import JsonObject, Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
-from warren.management.metadata_changes import propose_checked, vhost_in_path
+from warren.management.metadata_changes import propose_checked, propose_parameter, vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import bad_request, done, missing, put
 from warren.management.request_body import read_fields
@@ -20,6 +20,7 @@ from warren.metadata.commands import (
 )
 from warren.metadata.definitions import parameter_entries, policy_parameters
 from warren.metadata.parameters import POLICY
+from warren.metadata.uri_check import VhostAccess
 from warren.metadata.vhosts import VhostMetadata
 
 
@@ -74,8 +75,12 @@ async def put_parameter(request: web.Request, node: ManagedNode) -> web.StreamRe
     if component == POLICY:
         raise bad_request("policies may not be set using this method")
     is_new = _find(request, vhost) is None
-    command = SetParameter(vhost=vhost.name, component=component, name=name, value=fields.get("value"))
-    await propose_checked(node, command, is_escaped=True)
+    value = fields.get("value")
+    user = user_of(request)
+    command = SetParameter(vhost=vhost.name, component=component, name=name, value=value, user=user.name)
+    await propose_parameter(
+        node, command, VhostAccess(user.name, frozenset(permitted_vhosts(node, user)).__contains__)
+    )
     return put(is_new=is_new)
 
 

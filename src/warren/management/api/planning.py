@@ -22,7 +22,7 @@ from warren.management.api.definitions import parsed
 from warren.management.auth import user_of
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
-from warren.management.metadata_changes import parallel_batches, propose_all, vhost_in_path
+from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import doc, documented
 from warren.management.replies import bad_request, encoded, error_reply, reply
 from warren.management.request_body import read_bytes
@@ -261,7 +261,9 @@ def _parse_importable(
     if isinstance(users, list):
         document["users"] = [_with_known_hash(user, node) for user in users]
     try:
-        found = check_definitions(import_commands(document, node.hash_password, vhost=vhost), node.metadata)
+        user = ACTING_USER.get()
+        read = import_commands(document, node.hash_password, vhost=vhost, user=user)
+        found = check_definitions(read, node.metadata)
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     return found, frozenset(document)
