@@ -33,6 +33,7 @@ TARGETS = {
     "tokens": ("network", "check_tokens", "token_seeds"),
     "keys": ("network", "check_keys", "key_seeds"),
     "client": ("connector", "check_client", "client_seeds"),
+    "client-sessions": ("client_sessions", "check_client_session", "client_session_seeds"),
     "deliveries": ("connector", "check_deliveries", "delivery_seeds"),
     "confirms": ("connector", "check_confirms", "confirm_seeds"),
     "rows": ("connector", "check_rows", "row_seeds"),
