@@ -12,6 +12,7 @@ import { DeadLetterQueuePage, DeadLettersPage } from "./pages/dead-letters";
 import { Definitions } from "./pages/definitions";
 import { ExchangePage, Exchanges } from "./pages/exchanges";
 import { Flags } from "./pages/feature-flags";
+import { Federation } from "./pages/federation";
 import { Health } from "./pages/health";
 import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
@@ -19,18 +20,24 @@ import { OverviewPage } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";
+import { Shovels } from "./pages/shovels";
 import { SignIn } from "./pages/sign-in";
 import { Streams } from "./pages/streams";
 import { Topology } from "./pages/topology";
 import { UserPage, Users } from "./pages/users";
 import { VhostPage, Vhosts } from "./pages/vhosts";
 import { link, useLocation } from "./router";
-import { isAdministrator, mayMonitor, type Session, useSession } from "./session";
+import { isAdministrator, mayMakePolicies, mayMonitor, type Session, useSession } from "./session";
 
 interface Entry {
   name: string;
   label: string;
   isFor?: (user: CurrentUser) => boolean;
+}
+
+/** Monitors see the links to other brokers, policy makers define them. */
+function mayLink(user: CurrentUser): boolean {
+  return mayMonitor(user) || mayMakePolicies(user);
 }
 
 const MONITORING: Entry[] = [
@@ -43,6 +50,8 @@ const MONITORING: Entry[] = [
   { name: "topology", label: "Topology" },
   { name: "dead-letters", label: "Dead letters" },
   { name: "jobs", label: "Jobs" },
+  { name: "shovels", label: "Shovels", isFor: mayLink },
+  { name: "federation", label: "Federation", isFor: mayLink },
   { name: "health", label: "Health", isFor: mayMonitor },
 ];
 const ADMINISTRATION: Entry[] = [
@@ -108,6 +117,8 @@ function Route({ user }: { user: CurrentUser }) {
     "dead-letters": () =>
       second === undefined ? <DeadLettersPage /> : <DeadLetterQueuePage vhost={first ?? ""} name={second} />,
     jobs: () => <Jobs />,
+    shovels: () => <Shovels user={user} />,
+    federation: () => <Federation user={user} />,
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
     vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
     policies: () => <Policies user={user} />,

@@ -1,7 +1,7 @@
 /** Forms and their fields. */
 
-import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext, useId, useState } from "preact/hooks";
 
 type Children = { children?: ComponentChildren };
 
@@ -20,10 +20,21 @@ interface FieldProps {
   autocomplete?: string;
 }
 
+/** What is wrong with single fields of a form, by their names. */
+export class FieldErrors extends Error {
+  constructor(readonly byName: Record<string, string>) {
+    super(Object.values(byName).join("\n"));
+  }
+}
+
+const Errors = createContext<Record<string, string>>({});
+
 /** One labelled input of a form. */
 export function Field({ name, label, note, choices, rows, value, ...rest }: FieldProps) {
   const id = useId();
-  const shared = { id, name, "aria-describedby": note ? `${id}-note` : undefined };
+  const wrong = useContext(Errors)[name];
+  const described = [note && `${id}-note`, wrong && `${id}-wrong`].filter(Boolean).join(" ");
+  const shared = { id, name, "aria-describedby": described || undefined, "aria-invalid": wrong ? true : undefined };
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -49,6 +60,11 @@ export function Field({ name, label, note, choices, rows, value, ...rest }: Fiel
       ) : (
         <input {...shared} defaultValue={value === undefined ? "" : String(value)} {...(rest as object)} />
       )}
+      {wrong && (
+        <small id={`${id}-wrong`} class="wrong" role="alert">
+          {wrong}
+        </small>
+      )}
       {note && <small id={`${id}-note`}>{note}</small>}
     </div>
   );
@@ -64,13 +80,14 @@ export function Checkbox({ name, label, checked }: { name: string; label: string
 
 export type FormValues = Record<string, string>;
 
-/** A form that passes its values to `action`, and shows below itself why that failed. */
+/** A form that passes its values to `action`, and shows below itself, or at its fields, why that failed. */
 export function Form({
   action,
   submit,
   children,
 }: Children & { action: (values: FormValues) => Promise<unknown>; submit: string }) {
   const [error, setError] = useState("");
+  const [wrong, setWrong] = useState<Record<string, string>>({});
   const [isBusy, setBusy] = useState(false);
   const onSubmit = async (event: Event) => {
     event.preventDefault();
@@ -78,18 +95,20 @@ export function Form({
     const values: FormValues = {};
     for (const [name, value] of new FormData(form)) values[name] = String(value);
     setError("");
+    setWrong({});
     setBusy(true);
     try {
       await action(values);
     } catch (failure) {
-      setError(failure instanceof Error ? failure.message : String(failure));
+      if (failure instanceof FieldErrors) setWrong(failure.byName);
+      else setError(failure instanceof Error ? failure.message : String(failure));
     } finally {
       setBusy(false);
     }
   };
   return (
     <form onSubmit={onSubmit}>
-      {children}
+      <Errors.Provider value={wrong}>{children}</Errors.Provider>
       <div class="form-end">
         <button type="submit" class="main" disabled={isBusy}>
           {submit}

@@ -1,0 +1,56 @@
+/** The recent rate of a counter as a small line: sampled by the page, from the time it is opened. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { rate } from "../format";
+
+const SAMPLE_MS = 2000;
+const SAMPLES_MAX = 60;
+const WIDTH = 96;
+const HEIGHT = 22;
+
+interface Sample {
+  at: number;
+  value: number;
+}
+
+/** The rates of a counter that only grows, one every two seconds, the oldest first. */
+function useRates(counter: number): number[] {
+  const latest = useRef(counter);
+  latest.current = counter;
+  const [samples, setSamples] = useState<Sample[]>(() => [{ at: Date.now(), value: counter }]);
+  useEffect(() => {
+    const sample = () => setSamples((before) => [...before.slice(1 - SAMPLES_MAX), { at: Date.now(), value: latest.current }]);
+    const timer = setInterval(sample, SAMPLE_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return samples.slice(1).map(({ at, value }, index) => {
+    const before = samples[index] ?? { at, value };
+    return (Math.max(0, value - before.value) * 1000) / Math.max(1, at - before.at);
+  });
+}
+
+export function Sparkline({ counter, label }: { counter: number; label: string }) {
+  const rates = useRates(counter);
+  const most = Math.max(...rates, 0);
+  const now = rates.length ? (rates[rates.length - 1] ?? 0) : undefined;
+  const first = SAMPLES_MAX - 1 - rates.length;
+  const points = rates.map((value, index) => {
+    const x = ((first + index) / (SAMPLES_MAX - 2)) * WIDTH;
+    const y = HEIGHT - 1 - (most ? value / most : 0) * (HEIGHT - 3);
+    return `${x.toFixed(1)},${y.toFixed(1)}`;
+  });
+  return (
+    <span class="sparkline">
+      <svg
+        width={WIDTH}
+        height={HEIGHT}
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        role="img"
+        aria-label={`${label}: ${rate(now)} now, at most ${rate(most)} in the last two minutes`}
+      >
+        <polyline points={points.join(" ")} />
+      </svg>
+      <span class="number">{rate(now)}</span>
+    </span>
+  );
+}
