@@ -407,6 +407,8 @@ export interface FederationLink {
   prefetch_count: number;
   /** The federated queue, if `type` is queue. */
   queue?: string;
+  /** The rate limit in messages per second; null if it has none. */
+  rate_max: number | null;
   /** Messages delivered again, which may be duplicates at the destination. */
   redelivered: number;
   /** Messages that the destination refused, and that returned to the source. */
@@ -1295,6 +1297,8 @@ export interface Shovel {
   pending: number;
   /** The prefetch of its consumer at the source; 0 is no limit. */
   prefetch_count: number;
+  /** The rate limit in messages per second; null if it has none. */
+  rate_max: number | null;
   /** Why it is terminated. */
   reason?: string;
   /** Messages delivered again, which may be duplicates at the destination. */

@@ -45,8 +45,6 @@ class RelayView(Struct, frozen=True, kw_only=True):
     statuses: Callable[[], Collection[LinkStatus]] = tuple
     # Begins a link anew at once; False if there is no such link.
     restart: Callable[[LinkKey], bool] = lambda key: False
-    # Why a link does not forward, in one sentence, and since when (Unix time, ms); empty if it forwards.
-    explain: Callable[[LinkStatus], tuple[str, int]] = lambda status: (status.reason, status.since)
     # The definitions of the shovels in the configuration, by name; they belong to no virtual host.
     static_shovels: Mapping[str, Mapping[str, Json]] = {}
     # The steps of a shovel with a definition, in a virtual host, with the rights of a user; None: not known.

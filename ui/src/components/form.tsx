@@ -1,7 +1,7 @@
 /** Forms and their fields. */
 
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useId, useState } from "preact/hooks";
+import { useContext, useEffect, useId, useRef, useState } from "preact/hooks";
 
 type Children = { children?: ComponentChildren };
 
@@ -89,6 +89,8 @@ export function Form({
   const [error, setError] = useState("");
   const [wrong, setWrong] = useState<Record<string, string>>({});
   const [isBusy, setBusy] = useState(false);
+  const element = useRef<HTMLFormElement>(null);
+  useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [wrong]);
   const onSubmit = async (event: Event) => {
     event.preventDefault();
     const form = event.target as HTMLFormElement;
@@ -107,7 +109,7 @@ export function Form({
     }
   };
   return (
-    <form onSubmit={onSubmit}>
+    <form ref={element} onSubmit={onSubmit}>
       <Errors.Provider value={wrong}>{children}</Errors.Provider>
       <div class="form-end">
         <button type="submit" class="main" disabled={isBusy}>

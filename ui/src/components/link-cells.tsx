@@ -14,7 +14,7 @@ export function LinkState({ link, state }: { link: AnyLink; state: string }) {
     <>
       <Badge tone={TONES[state] ?? "bad"}>{state}</Badge>
       {link.why && (
-        <small class="why">
+        <small class="why reason">
           {link.why}
           {link.why_since > 0 && ` (for ${formatDuration(Date.now() - link.why_since)})`}
         </small>
@@ -31,7 +31,7 @@ export function Lag({ link }: { link: AnyLink }) {
   return (
     <>
       {link.lag_messages === null ? "–" : plural(link.lag_messages, "message")}
-      {link.lag_seconds !== null && <small class="why quiet">{formatDuration(link.lag_seconds * 1000)} old</small>}
+      {link.lag_seconds !== null && <small class="why quiet">{formatDuration(link.lag_seconds * 1000)} behind</small>}
     </>
   );
 }

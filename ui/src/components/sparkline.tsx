@@ -1,10 +1,10 @@
-/** The recent rate of a counter as a small line: sampled by the page, from the time it is opened. */
+/** The recent rate of a counter as a small line: sampled from the time the page is opened. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { rate } from "../format";
 
-const SAMPLE_MS = 2000;
-const SAMPLES_MAX = 60;
+const SAMPLE_MS = 6000;
+const SAMPLES_MAX = 40;
 const WIDTH = 96;
 const HEIGHT = 22;
 
@@ -13,19 +13,19 @@ interface Sample {
   value: number;
 }
 
-/** The rates of a counter that only grows, one every two seconds, the oldest first. */
+/** The rates of a counter that only grows, the oldest first: one for each answer of the broker. */
 function useRates(counter: number): number[] {
-  const latest = useRef(counter);
-  latest.current = counter;
-  const [samples, setSamples] = useState<Sample[]>(() => [{ at: Date.now(), value: counter }]);
+  const [samples, setSamples] = useState<Sample[]>([]);
+  const add = (value: number) => setSamples((before) => [...before.slice(1 - SAMPLES_MAX), { at: Date.now(), value }]);
   useEffect(() => {
-    const sample = () => setSamples((before) => [...before.slice(1 - SAMPLES_MAX), { at: Date.now(), value: latest.current }]);
-    const timer = setInterval(sample, SAMPLE_MS);
+    add(counter);
+    // A list that does not change is not sent again.
+    const timer = setInterval(() => add(counter), SAMPLE_MS);
     return () => clearInterval(timer);
-  }, []);
+  }, [counter]);
   return samples.slice(1).map(({ at, value }, index) => {
     const before = samples[index] ?? { at, value };
-    return (Math.max(0, value - before.value) * 1000) / Math.max(1, at - before.at);
+    return (Math.max(0, value - before.value) * 1000) / Math.max(500, at - before.at);
   });
 }
 
@@ -46,7 +46,7 @@ export function Sparkline({ counter, label }: { counter: number; label: string }
         height={HEIGHT}
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         role="img"
-        aria-label={`${label}: ${rate(now)} now, at most ${rate(most)} in the last two minutes`}
+        aria-label={`${label}: ${rate(now)} now, at most ${rate(most)} since the page was opened`}
       >
         <polyline points={points.join(" ")} />
       </svg>

@@ -8,8 +8,9 @@ from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_checked, vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import done, missing
-from warren.management.views.relays import SHOVEL, ShovelShape, is_static, shovel_view, shovels
+from warren.management.views.relays import ShovelShape, is_static, shovel_view, shovels
 from warren.metadata.commands import ClearParameter
+from warren.metadata.shovel_definition import SHOVEL
 from warren.relay.status import LinkKey, LinkKind, LinkStatus
 
 

@@ -8,10 +8,11 @@ from typing import Annotated, NotRequired, TypedDict
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import doc
 from warren.metadata.commands import Json
+from warren.metadata.federation_definition import UPSTREAM
+from warren.metadata.shovel_definition import SHOVEL
+from warren.relay.explanation import explain
 from warren.relay.status import LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
 
-SHOVEL = "shovel"
-UPSTREAM = "federation-upstream"
 _UNLIMITED = "unlimited"
 # The protocol of an end, if the definition of the shovel does not name it.
 _PROTOCOL = "amqp091"
@@ -47,6 +48,7 @@ class LinkFactsShape(TypedDict):
     pending: Annotated[int, doc("Messages in memory that wait for the destination.")]
     unconfirmed: Annotated[int, doc("Messages published that the destination has not confirmed.")]
     prefetch_count: Annotated[int, doc("The prefetch of its consumer at the source; 0 is no limit.")]
+    rate_max: Annotated[float | None, doc("The rate limit in messages per second; null if it has none.")]
     lag_messages: Annotated[int | None, doc("Messages ready at the source; null if that is not known.")]
     lag_messages_at: Annotated[int, doc("Unix time at which they were counted; 0 if never.")]
     lag_seconds: Annotated[
@@ -209,10 +211,10 @@ def local_time(time: int) -> str:
 
 
 def _facts(node: ManagedNode, status: LinkStatus) -> LinkFactsShape:
-    why, since = node.relays.explain(status)
+    why, since = explain(status, node.now())
     return LinkFactsShape(
         why=why,
-        why_since=since if why else 0,
+        why_since=since,
         state_since=status.since,
         connected_at=status.connected_at,
         last_error=status.last_error,
@@ -223,6 +225,7 @@ def _facts(node: ManagedNode, status: LinkStatus) -> LinkFactsShape:
         pending=status.pending,
         unconfirmed=status.unconfirmed,
         prefetch_count=status.prefetch_count,
+        rate_max=status.rate_max,
         lag_messages=None if status.source_ready < 0 else status.source_ready,
         lag_messages_at=status.source_counted_at,
         lag_seconds=lag_seconds(status),
