@@ -17,6 +17,7 @@ from tests.integration.test_http_tls import config, files
 from warren.client.connection import ClientConnection
 from warren.client.rabbitmq_uri import parse_target
 from warren.model.message import BODY_END, Message, encode_address
+from warren.relay.endpoint import Endpoint, connect
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
 
@@ -216,6 +217,19 @@ def test_a_refused_login_is_named_without_its_password(place: Place) -> None:
                 f"login of user 'al' at 127.0.0.1:{place.amqp}: 403 ACCESS_REFUSED - Login was refused"
             ), reason
             assert "secret" not in reason
+
+    run(work())
+
+
+def test_the_next_address_is_tried_after_a_refused_login(warren: Place) -> None:
+    async def work() -> None:
+        async with dialing() as local:
+            ended = Ended()
+            uris = [f"amqp://{user}@127.0.0.1:{warren.amqp}" for user in ("al:secret", "guest:guest")]
+            endpoint = Endpoint(targets=tuple(map(parse_target, uris)), name="s", user="guest")
+            found = await driven(connect(local.dialer, endpoint, ended))
+            assert found.connection.is_open
+            assert not ended.error.done()
 
     run(work())
 

@@ -64,7 +64,10 @@ class ConnectionListener:
         """The output was written: a publisher that was held back by a full outbox may continue."""
 
     def ended(self, error: BrokerRefused | None) -> None:
-        """The connection has ended, with `error` unless it was closed by `close`."""
+        """The connection, which was open, has ended, with `error` unless it was closed by `close`.
+
+        One that could not be opened is told by `open` alone, since another address may be tried.
+        """
 
 
 class ClientConnection:
@@ -378,6 +381,7 @@ class ClientConnection:
         """End the connection with `error`: its channels and calls raise it, and the listener is told."""
         if self.is_finished:
             return
+        was_open = self.state is not ClientState.HANDSHAKE
         self.is_open = False
         self.state = ClientState.FINISHED
         self.error = error
@@ -387,7 +391,8 @@ class ClientConnection:
         if awaited is not None:
             awaited[1].fail(ended)
         self.wake()
-        self._listener.ended(error)
+        if was_open:
+            self._listener.ended(error)
 
     def _end_channels(self, error: BrokerRefused) -> None:
         for channel in list(self._channels.values()):

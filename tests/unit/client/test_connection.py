@@ -75,6 +75,14 @@ def test_a_broker_that_closes_the_connection_in_the_handshake_is_named_with_its_
     assert (str(outcome.error), outcome.error.code) == ("403 ACCESS_REFUSED - no", 403)
 
 
+def test_the_listener_is_not_told_of_a_connection_that_was_never_open() -> None:
+    pair = BrokerPair(Broker())
+    outcome = Outcome(pair.client.open())
+    pair.client.lost()
+    assert str(outcome.error) == "the connection to the broker was lost"
+    assert pair.listener.errors == []
+
+
 def test_a_handshake_that_takes_too_long_ends() -> None:
     pair = BrokerPair(Broker())
     outcome = Outcome(pair.client.open())
