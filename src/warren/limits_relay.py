@@ -14,6 +14,11 @@ LINK_SETTLE_MS = 5_000
 CLIENT_HANDSHAKE_MS_MAX = 600_000
 # Files of certificates and keys that a URI names: bundles of all authorities have less than 512 KiB.
 CLIENT_TLS_FILE_SIZE_MAX = 4_194_304
+# Bindings that a federation link makes at its upstream before it waits for an answer: few round trips for
+# many bindings, and little that waits in the outbox.
+BINDINGS_UNANSWERED_MAX = 100
+# Links of federated exchanges of a node: each has a socket, and a policy can apply to a million exchanges.
+FEDERATION_LINKS_MAX = 10_000
 # Publishes of a link that may be unconfirmed, also if its prefetch is 0, which AMQP does not limit: the
 # largest prefetch that AMQP can express.
 LINK_UNCONFIRMED_MAX = 65_535

@@ -10,7 +10,7 @@ for ever.
 from msgspec import Struct
 
 from warren.errors import AmqpError
-from warren.federation.headers import prepended
+from warren.federation.header_entries import prepended
 from warren.limits import FRAME_SIZE_MAX
 from warren.model.message import Message, new_message, published_at_of
 from warren.routing.federation_upstream import CLUSTER_NAME, RECEIVED_FROM, VHOST, is_forwarded

@@ -11,7 +11,7 @@ Consecutive messages usually have equal properties, which are changed once for a
 """
 
 from warren.errors import FrameError
-from warren.federation.headers import prepended
+from warren.federation.header_entries import prepended
 from warren.model.message import Message, encode_address, new_message, published_at_of
 from warren.routing.federation_upstream import RECEIVED_FROM
 from warren.wire.table import Table, Value

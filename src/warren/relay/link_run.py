@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from warren.client.answer import Answer
 from warren.client.channel import ChannelListener, ClientChannel
-from warren.client.connection import ClientConnection
+from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.flow.rate_limiter import RateLimiter
 from warren.limits_relay import LINK_RECONNECT_MAX_MS
@@ -149,6 +149,16 @@ class LinkRun(ForwardingListener):
         self.source = await self._connect(self._settings.source, SourceConnectionListener(self))
         return self.source.connection
 
+    async def connect_source_again(self, listener: ConnectionListener) -> ClientConnection:
+        """Open another connection to the address of the source, for calls that may end a connection.
+
+        The caller closes it. Raises BrokerRefused.
+        """
+        assert self.source is not None
+        settings = self._settings.source
+        endpoint = Endpoint(targets=(self.source.target,), name=settings.name, user=settings.user)
+        return (await self._connect(endpoint, listener)).connection
+
     async def connect_destination(self) -> ClientConnection:
         """Connect to the destination. Raises BrokerRefused."""
         listener = DestinationConnectionListener(self.forwarder, self)
@@ -273,9 +283,7 @@ class LinkRun(ForwardingListener):
 
     # --- private ------------------------------------------------------------------------------------
 
-    async def _connect(
-        self, endpoint: Endpoint, listener: SourceConnectionListener | DestinationConnectionListener
-    ) -> EndpointConnection:
+    async def _connect(self, endpoint: Endpoint, listener: ConnectionListener) -> EndpointConnection:
         connected = await connect(self._dialer, endpoint, listener, self._attempt)
         if self.is_ended:
             await connected.connection.close()

@@ -1,6 +1,6 @@
 """Entries in front of the others."""
 
-from warren.federation.headers import prepended
+from warren.federation.header_entries import prepended
 from warren.wire.table import Table
 
 ENTRY: Table = {"uri": "amqp://h"}

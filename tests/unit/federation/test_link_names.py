@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.federation.names import connection_name, internal_exchange_name, upstream_queue_name
+from warren.federation.link_names import connection_name, internal_exchange_name, upstream_queue_name
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from warren.federation.headers import prepended
+from warren.federation.header_entries import prepended
 from warren.metadata.records import BindingRecord
 from warren.routing.federation_upstream import CLUSTER_NAME, VHOST, has_passed
 from warren.wire.table import Int16, Table, Value

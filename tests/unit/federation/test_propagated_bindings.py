@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from warren.federation.bindings import LinkPlace, PropagatedBindings, upstream_arguments
+from warren.federation.propagated_bindings import LinkPlace, PropagatedBindings, upstream_arguments
 from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.wire.table import Int16, Table, encode_table
 
