@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from warren.metadata.bounds import beyond_bounds
 from warren.metadata.commands import (
     Bind,
     ClearGlobalParameter,
@@ -43,6 +44,7 @@ from warren.metadata.commands import (
 from warren.metadata.declared_topology import DeclaredTopology, binding_of
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
+from warren.metadata.parameters import parameter_refusal
 from warren.metadata.records import BindingRecord
 
 # A kind and names: identifies one object, or all settings of one object.
@@ -113,6 +115,11 @@ class PendingReadWriteSets:
 
 def durable_commands(metadata: Metadata, command: MetadataCommand) -> list[MetadataCommand]:
     """The commands to write so that a restart reproduces the effect of `command` on `metadata`."""
+    # While the log is replayed, neither the bounds nor the parameters are checked.
+    if beyond_bounds(metadata, command) is not None:
+        return []
+    if isinstance(command, SetParameter) and parameter_refusal(command) is not None:
+        return []
     if isinstance(command, LeaseCommand):
         return [command] if _is_of_durable_queue(metadata, command) else []
     if not isinstance(command, _OF_TOPOLOGY):
