@@ -230,6 +230,16 @@ def test_a_full_socket_of_the_destination_stops_reading_the_source() -> None:
     assert not relay.source.client.is_reading_paused
 
 
+def test_a_message_does_not_overtake_those_that_wait_when_the_socket_has_room_again() -> None:
+    relay = Relay()
+    relay.destination.client.pause_output()
+    relay.deliver(b"1")
+    relay.destination.client.outbox.is_paused = False
+    relay.deliver(b"2")
+    relay.destination.client.output_written()
+    assert relay.published() == [b"1", b"2"]
+
+
 def test_a_refused_message_returns_to_its_queue_and_the_destination_is_given_time() -> None:
     relay = Relay()
     relay.deliver(b"1", b"2")

@@ -287,6 +287,18 @@ def test_a_link_that_is_put_again_begins_after_the_old_one_has_ended() -> None:
     assert site.ready("source", "from") == 0
 
 
+def test_the_next_attempt_begins_after_the_connections_of_the_last_are_closed() -> None:
+    site = Site().start()
+    site.network.hold("source")
+    site.network.cut("destination")
+    site.network.pass_time(5_000)
+    assert site.link.state is LinkState.TERMINATED
+    assert site.network.dialed == ["destination", "source"]
+    site.network.release("source")
+    site.network.pass_time(1_000)
+    assert site.link.state is LinkState.RUNNING
+
+
 def test_a_removed_link_is_stopped_and_forgotten() -> None:
     site = Site()
     links = Links("n")
