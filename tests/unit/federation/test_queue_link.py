@@ -1,6 +1,7 @@
 """The link of a federated queue: two brokers in one thread, and consumers at both."""
 
-from tests.unit.relay.network import Network, endpoint
+from tests.unit.federation.capable_broker import capable_broker
+from tests.unit.relay.network import Network, endpoint, target
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.federation.queue_link import FederatedQueue, QueueLink
@@ -13,7 +14,6 @@ from warren.relay.link import Link, LinkSettings
 from warren.relay.status import LinkKey, LinkKind, LinkState
 from warren.session.handshake import HandshakeSettings, Offer
 from warren.session.server import Server
-from warren.session.server_properties import server_properties
 from warren.wire import methods
 from warren.wire.table import Table
 
@@ -27,13 +27,6 @@ def live(broker: Broker, name: str = QUEUE) -> ClassicQueue:
     queue = server.vhost_services["/"].vhost.queues[name]
     assert isinstance(queue, ClassicQueue)
     return queue
-
-
-def capable_broker() -> Broker:
-    """A broker that says what it is capable of."""
-    broker = Broker()
-    broker.server.offer = Offer(HandshakeSettings(server_properties=server_properties("there")))
-    return broker
 
 
 class Site:
@@ -52,7 +45,9 @@ class Site:
         record = QueueRecord(
             name=QUEUE, durable=False, auto_delete=False, owner=None, arguments=arguments or {}, user="guest"
         )
-        federated = FederatedQueue(record=record, upstream=self.upstream, observe=lambda: self.demand)
+        federated = FederatedQueue(
+            record=record, upstream=self.upstream, observe=lambda: self.demand, uris={target("source"): URI}
+        )
         self.plan = QueueLink(federated)
         self.link = Link(
             LinkKey(LinkKind.QUEUE, "/", QUEUE, "u", QUEUE),
