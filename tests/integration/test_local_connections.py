@@ -86,6 +86,8 @@ def test_it_has_the_user_who_made_the_link_and_a_name_as_in_rabbitmq() -> None:
             await local.dial("amqp:///%2f")
             (connection,) = local.broker.server.connections
             assert (connection.user, connection.vhost_name) == ("guest", "/")
+            # The same id as in events and in the log.
+            assert connection.peer.name == local.broker.server.event_publisher.pid(connection.owner.serial)
             assert connection.peer.name.startswith("<warren@test.")
             assert connection.login is not None
             assert connection.login.client_properties["connection_name"] == "Shovel s"

@@ -66,8 +66,8 @@ class LocalConnections:
     def server(self, user: str, protocol: AmqpProtocol) -> Connection:
         """Create the broker's end on `protocol`, for `user`, or for whoever logs in with a password."""
         server = self._server
-        # As RabbitMQ names its direct connections: by the id of a process.
-        name = server.event_publisher.pid(server.next_owner().serial)
+        # As RabbitMQ names its direct connections: by the id of their process.
+        name = server.event_publisher.pid(server.next_serial)
         peer = Peer(host="", port=0, server_host="", server_port=0, local_name=name, local_user=user)
         protocol.peer = peer
         self.protocols.add(protocol)

@@ -86,6 +86,11 @@ class Server:
         services = self.vhost_services.get(self.settings.event_vhost)
         return None if services is None else services.vhost
 
+    @property
+    def next_serial(self) -> int:
+        """The serial number of the next connection."""
+        return self._serial + 1
+
     def next_owner(self) -> Owner:
         """Create the owner of a new connection's exclusive queues."""
         self._serial += 1

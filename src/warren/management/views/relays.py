@@ -9,6 +9,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.operation import doc
 from warren.metadata.commands import Json
 from warren.metadata.federation_definition import UPSTREAM
+from warren.metadata.machine import Metadata
 from warren.metadata.shovel_definition import SHOVEL
 from warren.relay.explanation import explain
 from warren.relay.status import LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
@@ -147,17 +148,8 @@ def shovel_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
         "type": "static" if is_static(key) else "dynamic",
         "state": state,
     }
-    if state == LinkState.TERMINATED:
-        shown["reason"] = status.reason or status.last_error
-    elif state == LinkState.RUNNING:
-        definition = shovel_definition(node, key)
-        shown |= {
-            "src_uri": status.source_uri,
-            "src_protocol": definition.get("src-protocol", _PROTOCOL),
-            "dest_protocol": definition.get("dest-protocol", _PROTOCOL),
-            "dest_uri": status.destination_uri,
-        }
-        shown |= {name: definition[of] for name, of in _ENDS.items() if of in definition}
+    shown |= shovel_facts(shovel_definition(node, key), status)
+    if state == LinkState.RUNNING:
         shown |= {
             "blocked_status": status.blocked_status,
             "remaining": _count(status.remaining),
@@ -166,36 +158,60 @@ def shovel_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
     return shown | _facts(node, status)
 
 
+def shovel_facts(definition: Mapping[str, Json], status: LinkStatus) -> dict[str, Json]:
+    """What RabbitMQ says about a running or terminated shovel beside its name; nothing while it starts."""
+    state = shovel_state(status.state)
+    if state == LinkState.TERMINATED:
+        return {"reason": status.reason or status.last_error}
+    if state != LinkState.RUNNING:
+        return {}
+    facts: dict[str, Json] = {
+        "src_uri": status.source_uri,
+        "src_protocol": definition.get("src-protocol", _PROTOCOL),
+        "dest_protocol": definition.get("dest-protocol", _PROTOCOL),
+        "dest_uri": status.destination_uri,
+    }
+    return facts | {name: definition[of] for name, of in _ENDS.items() if of in definition}
+
+
 def federation_link_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
     """A federation link as JSON, in RabbitMQ's order of fields."""
-    key, state = status.key, federation_state(status.state)
-    kind = key.kind.value
-    shown: dict[str, object] = {
-        "node": node.node_name,
-        kind: key.name,
-        f"upstream_{kind}": key.upstream_name or key.name,
-    }
-    if key.kind is LinkKind.QUEUE:
-        upstream = _parameter(node, key.vhost, UPSTREAM, key.upstream)
-        shown["consumer_tag"] = upstream.get("consumer-tag", f"federation-link-{key.upstream}")
-    shown |= {
-        "type": kind,
-        "vhost": key.vhost,
-        "upstream": key.upstream,
-        "id": link_id(key),
-        "status": state,
-    }
-    if state == "error":
-        shown["error"] = status.reason or status.last_error
-    shown |= {"uri": status.source_uri, "timestamp": local_time(status.since)}
+    facts = federation_facts(node.metadata, status)
+    shown = {"node": node.node_name, **facts, "timestamp": local_time(status.since)}
     return shown | _facts(node, status)
+
+
+def link_identity(metadata: Metadata, key: LinkKey) -> dict[str, Json]:
+    """The facts that identify a federation link, in RabbitMQ's order."""
+    kind = key.kind.value
+    facts: dict[str, Json] = {kind: key.name, f"upstream_{kind}": key.upstream_name or key.name}
+    if key.kind is LinkKind.QUEUE:
+        upstream = parameter(metadata, UPSTREAM, key.vhost, key.upstream)
+        facts["consumer_tag"] = upstream.get("consumer-tag", f"federation-link-{key.upstream}")
+    return facts | {"type": kind, "vhost": key.vhost, "upstream": key.upstream, "id": link_id(key)}
+
+
+def federation_facts(metadata: Metadata, status: LinkStatus) -> dict[str, Json]:
+    """What RabbitMQ says about a federation link beside its time."""
+    state = federation_state(status.state)
+    facts = link_identity(metadata, status.key) | {"status": state}
+    if state == "error":
+        facts["error"] = status.reason or status.last_error
+    return facts | {"uri": status.source_uri}
 
 
 def shovel_definition(node: ManagedNode, key: LinkKey) -> Mapping[str, Json]:
     """The definition of a shovel; empty if it was deleted meanwhile."""
     if is_static(key):
         return node.relays.static_shovels.get(key.name, {})
-    return _parameter(node, key.vhost, SHOVEL, key.name)
+    return parameter(node.metadata, SHOVEL, key.vhost, key.name)
+
+
+def parameter(metadata: Metadata, component: str, vhost: str, name: str) -> Mapping[str, Json]:
+    """The value of a parameter; empty if it does not exist."""
+    found = metadata.vhosts.by_name.get(vhost)
+    value = None if found is None else found.parameters.by_key.get((component, name))
+    return value if isinstance(value, Mapping) else {}
 
 
 def lag_seconds(status: LinkStatus) -> float | None:
@@ -255,9 +271,3 @@ def _counted(counters: LinkCounters) -> _Counted:
 
 def _count(number: int) -> int | str:
     return _UNLIMITED if number < 0 else number
-
-
-def _parameter(node: ManagedNode, vhost: str, component: str, name: str) -> Mapping[str, Json]:
-    found = node.metadata.vhosts.by_name.get(vhost)
-    value = None if found is None else found.parameters.by_key.get((component, name))
-    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,68 @@
+"""Events of shovels and federation links, with RabbitMQ's routing keys and headers."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import cast
+
+from warren.management.views.relays import (
+    federation_facts,
+    link_identity,
+    parameter,
+    shovel_facts,
+    shovel_state,
+)
+from warren.metadata.machine import Metadata
+from warren.metadata.shovel_definition import SHOVEL
+from warren.relay.status import LinkKind, LinkState, LinkStatus
+from warren.session.events.event_publisher import EventPublisher
+from warren.wire.table import Table, Value
+
+
+class LinkEvents:
+    """Publishes each change of the state of a link; a stopped link counts as removed."""
+
+    def __init__(self, metadata: Metadata, publisher: EventPublisher) -> None:
+        self._metadata = metadata
+        self._publisher = publisher
+
+    def changed(self, status: LinkStatus) -> None:
+        """`shovel.worker.status` or `federation.link.status`, or `….removed` if the link was stopped."""
+        if not self._publisher.is_heard():
+            return
+        if status.key.kind is LinkKind.SHOVEL:
+            self._shovel(status)
+        else:
+            self._link(status)
+
+    def _shovel(self, status: LinkStatus) -> None:
+        key = status.key
+        facts: Table = {"name": key.name, **({"vhost": key.vhost} if key.vhost else {})}
+        if status.state is LinkState.STOPPED:
+            self._publisher.publish("shovel.worker.removed", None, facts)
+            return
+        definition = parameter(self._metadata, SHOVEL, key.vhost, key.name)
+        facts["status"] = shovel_state(status.state)
+        self._publisher.publish(
+            "shovel.worker.status", None, facts | _table(shovel_facts(definition, status))
+        )
+
+    def _link(self, status: LinkStatus) -> None:
+        if status.state is LinkState.STOPPED:
+            facts = _table(link_identity(self._metadata, status.key))
+            self._publisher.publish("federation.link.removed", None, facts)
+            return
+        facts = _table(federation_facts(self._metadata, status))
+        facts["timestamp"] = _printed_time(status.since)
+        self._publisher.publish("federation.link.status", None, facts)
+
+
+def _table(facts: Mapping[str, object]) -> Table:
+    """`facts`, whose values are all texts."""
+    return {name: cast(Value, value) for name, value in facts.items()}
+
+
+def _printed_time(time: int) -> str:
+    """`time` (Unix time, ms) as a local time of Erlang: {{2026,11,23},{13,0,6}}."""
+    at = datetime.fromtimestamp(time / 1000).astimezone()
+    date = f"{{{at.year},{at.month},{at.day}}}"
+    return f"{{{date},{{{at.hour},{at.minute},{at.second}}}}}"
