@@ -128,9 +128,8 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
         "queue type 'quorum' is not supported yet: queue 'q.quorum' in vhost '/'",
     ),
     "parameters": (
-        {"name": "s", "vhost": "/", "component": "shovel",
-         "value": {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}},
-        "parameter 's' in vhost '/': component shovel not found",
+        {"name": "s", "vhost": "/", "component": "federation-upstream", "value": {"uri": "amqp://"}},
+        "parameter 's' in vhost '/': component federation-upstream not found",
     ),
     "policies": (
         {"name": "p", "vhost": "/", "pattern": "", "apply-to": "all", "priority": 0,

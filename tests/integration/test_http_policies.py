@@ -83,7 +83,7 @@ def test_a_policy_applies_at_once(node: BrokerProcess, client: HttpClient) -> No
         *(
             (f"PUT /parameters/{component}/%2f/a", {"value": {"uri": None}},
              f"Validation failed\n\ncomponent {component} not found\n")
-            for component in ("shovel", "federation-upstream", "federation-upstream-set")
+            for component in ("federation-upstream", "federation-upstream-set")
         ),
         (
             "PUT /policies/%2f/fed", {"pattern": "", "definition": {"federation-upstream-set": "all"}},

@@ -329,7 +329,9 @@ def test_it_is_listed_as_a_direct_connection() -> None:
         try:
             port = next(found.port for found in node.listeners if found.protocol == "http")
             target = parse_target("amqp://")
-            connection = await driven(node.dialer.dial(target, "Shovel s", "guest", ConnectionListener()))
+            connection = await driven(
+                node.relays.dialer.dial(target, "Shovel s", "guest", ConnectionListener())
+            )
             await driven(connection.open_channel(Deliveries()))
             (shown,) = await asyncio.to_thread(get, port, "/api/connections")
             assert (shown["protocol"], shown["type"]) == ("Direct 0-9-1", "direct")

@@ -1,4 +1,4 @@
-"""Refuses commands that are too costly, or need shovels, federation or quorum queues.
+"""Refuses commands that are too costly, or need federation or quorum queues.
 
 They are refused before they reach the metadata, which still reads those in an older log.
 """
@@ -16,12 +16,11 @@ from warren.metadata.commands import (
 )
 from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
 from warren.metadata.policies import UPSTREAM_PATTERN
-from warren.metadata.shovel_definition import SHOVEL
 from warren.model.erlang_terms import printed_pairs
 from warren.model.patterns import TOO_LARGE, is_too_large
 
 # Components of parameters and keys of policies that nothing executes yet.
-_FEATURES = frozenset((SHOVEL, UPSTREAM, UPSTREAM_SET, UPSTREAM_PATTERN))
+_FEATURES = frozenset((UPSTREAM, UPSTREAM_SET, UPSTREAM_PATTERN))
 _QUORUM = "quorum"
 
 

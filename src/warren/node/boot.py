@@ -33,11 +33,10 @@ from warren.node.data_directory import chosen_directory
 from warren.node.errors import BootRefused, NodeFailed
 from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
-from warren.node.local_connections import LocalConnections
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
-from warren.node.node_dialer import NodeDialer
 from warren.node.node_log import NodeLog
+from warren.node.node_relays import NodeRelays
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
 from warren.node.slow_patterns import report_suspended
@@ -54,7 +53,6 @@ from warren.session.streams.connection import StreamConnection
 from warren.session.streams.handshake import StreamSettings
 from warren.session.streams.stream_server import StreamServer
 from warren.transport.listener import Listener
-from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
 from warren.transport.tls import Tls, TlsError
 
@@ -135,8 +133,7 @@ class Node:
             config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
         )
         self._loop_context = LoopContext(loop, self.broker.turn)
-        # Shovels and federation links connect with it.
-        self.dialer = _dialer(self.broker, self._loop_context)
+        self.relays = NodeRelays(self.broker, self._loop_context)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         server = self.broker.server
@@ -172,6 +169,7 @@ class Node:
             certificates=self._certificates,
             sessions=WebSessions(random_bytes, self._clock.now),
             controls=NodeControls(config, self._monitors, log),
+            relays=self.relays.view(),
             now=self._clock.now,
             started_at=self._clock.now(),
         )
@@ -218,6 +216,7 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_streams(shared)
         await self._http.start(self._managed, self._connection_limits.per_http_port)
+        self.relays.start()
         self._sample_timer.begin()
         self._collector.begin()
         self._periodic.append(
@@ -250,10 +249,10 @@ class Node:
 
     async def stop(self) -> None:
         """Close client connections and stop, also after an incomplete start."""
+        await self.relays.stop()
         for listener in self._listeners:
             await listener.stop()
         await self._managed.jobs.close()
-        self.dialer.close()
         await self._close_clients()
         for listener in self._listeners:
             listener.abort()
@@ -330,11 +329,6 @@ def _monitors(
     if folder is not None:
         monitors.append(DiskMonitor(alarms, machine, folder.path))
     return Monitors(monitors)
-
-
-def _dialer(broker: Broker, loop_context: LoopContext) -> NodeDialer:
-    local = LocalConnections(broker.server, broker.metadata, loop_context)
-    return NodeDialer(OutgoingConnections(loop_context), local)
 
 
 def _periodic_timers(loop: asyncio.AbstractEventLoop, clock: Clock) -> list[PeriodicTimer]:

@@ -1,0 +1,102 @@
+"""Shovels and federation links of a node: what they are made of, their start and their end."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+
+from warren.management.relay_view import RelayView
+from warren.metadata.parameters import CLUSTER_NAME
+from warren.model.coroutine_driver import Pending, drive
+from warren.node.broker import Broker
+from warren.node.local_connections import LocalConnections
+from warren.node.node_dialer import NodeDialer
+from warren.relay.link import Link, LinkDependencies
+from warren.relay.links import Links
+from warren.relay.status import LinkKey, LinkState
+from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
+from warren.transport.outgoing import OutgoingConnections
+from warren.transport.protocol import LoopContext
+
+# The level at which each state of a link is logged; an error has its own line.
+_LEVELS = {LinkState.STARTING: logging.DEBUG, LinkState.TERMINATED: logging.DEBUG}
+
+
+class NodeRelays:
+    """The links that this node runs, and who decides which there are."""
+
+    def __init__(self, broker: Broker, loop_context: LoopContext) -> None:
+        self._broker = broker
+        self.dialer = NodeDialer(
+            OutgoingConnections(loop_context),
+            LocalConnections(broker.server, broker.metadata, loop_context),
+        )
+        self.links = Links(broker.name)
+        self._shovels = ShovelLinks(
+            ShovelDependencies(
+                metadata=broker.metadata,
+                proposals=broker.proposals,
+                links=self.links,
+                link_dependencies=self._link_dependencies("shovel"),
+                later=broker.server.later,
+                cluster_name=self._cluster_name,
+            )
+        )
+
+    def start(self) -> None:
+        """Start all links; call it when clients can connect, since a link may connect to its own node."""
+        self._shovels.start()
+
+    async def stop(self) -> None:
+        """Stop all links, each within a bounded time; none is started any more."""
+        stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        drive(_completed(self.links.stop(), lambda: stopped.set_result(None)))
+        await stopped
+        self.dialer.close()
+
+    def view(self) -> RelayView:
+        """The links as the HTTP API uses them."""
+        return RelayView(
+            statuses=lambda: self.links.statuses().values(),
+            restart=self._restart,
+        )
+
+    def _restart(self, key: LinkKey) -> bool:
+        link = self.links.get(key)
+        if link is None:
+            return False
+        link.restart()
+        return True
+
+    def _cluster_name(self) -> str:
+        name = self._broker.metadata.global_parameters.by_name.get(CLUSTER_NAME)
+        return name if isinstance(name, str) else self._broker.cluster_name
+
+    def _link_dependencies(self, category: str) -> LinkDependencies:
+        """What links need, with a log of their own."""
+        logger = logging.getLogger(f"warren.{category}")
+        loop = asyncio.get_running_loop()
+
+        def log(level: str, text: str, fields: Mapping[str, object]) -> None:
+            logger.log(logging.getLevelNamesMapping()[level.upper()], "%s", text, extra={"fields": fields})
+
+        def after(ms: int, action: Callable[[], None]) -> None:
+            loop.call_later(ms / 1000, action)
+
+        def changed(link: Link) -> None:
+            level = _LEVELS.get(link.state, logging.INFO)
+            logger.log(
+                level, "%s '%s' of vhost '%s' is %s", category, link.key.name, link.key.vhost, link.state
+            )
+
+        return LinkDependencies(
+            dialer=self.dialer,
+            turn=self._broker.turn,
+            after=after,
+            log=log,
+            changed=changed,
+        )
+
+
+async def _completed(coroutine: Coroutine[Pending, None, None], then: Callable[[], None]) -> None:
+    await coroutine
+    then()

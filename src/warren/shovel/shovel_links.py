@@ -1,0 +1,150 @@
+"""The shovels of a node: one link for each shovel in the metadata or in the configuration.
+
+A parameter that is set, changed or cleared starts, replaces or stops its link; so does a virtual host that is
+removed. The links themselves never touch the metadata, except that a completed shovel deletes its parameter.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from warren.client.rabbitmq_uri import parse_target, uri_without_credentials
+from warren.metadata.commands import ClearParameter, Json
+from warren.metadata.events import Event, ParameterChanged, VhostRemoved
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import Proposals
+from warren.metadata.shovel_definition import NEVER, SHOVEL, ShovelDefinition, parse_shovel
+from warren.model.coroutine_driver import Later, drive
+from warren.relay.endpoint import Endpoint
+from warren.relay.forwarder import AckMode
+from warren.relay.link import Link, LinkDependencies
+from warren.relay.link_run import LinkSettings
+from warren.relay.links import Links
+from warren.relay.message_filter import MessageFilter
+from warren.relay.status import LinkKey, LinkKind
+from warren.shovel.shovel_plan import ShovelPlan
+from warren.shovel.shovel_settings import ShovelSettings
+
+
+class ShovelDependencies(Struct, frozen=True):
+    """What the shovels of a node need."""
+
+    metadata: Metadata
+    proposals: Proposals
+    links: Links
+    link_dependencies: LinkDependencies
+    # Calls an action in a later turn.
+    later: Later
+    cluster_name: Callable[[], str]
+
+
+class ShovelLinks:
+    """Keeps the links of shovels in step with the metadata."""
+
+    __slots__ = ("_dependencies", "_static")
+
+    def __init__(self, dependencies: ShovelDependencies, static: Iterable[ShovelSettings] = ()) -> None:
+        self._dependencies = dependencies
+        self._static = tuple(static)
+
+    def start(self) -> None:
+        """Start all shovels there are, and follow the metadata from here on."""
+        metadata = self._dependencies.metadata
+        for settings in self._static:
+            self._put(settings)
+        for vhost in metadata.vhosts.by_name.values():
+            for component, name in list(vhost.parameters.by_key):
+                if component == SHOVEL:
+                    self._follow(vhost.name, name)
+        metadata.listen(self._changed)
+
+    def _changed(self, event: Event) -> None:
+        """Follow an event in a later turn, because stopping a shovel can change metadata itself."""
+        if isinstance(event, ParameterChanged) and event.component == SHOVEL:
+            vhost, name = event.vhost, event.name
+            self._dependencies.later(lambda _: self._follow(vhost, name))
+        elif isinstance(event, VhostRemoved):
+            removed = event.vhost
+            self._dependencies.later(lambda _: self._remove(removed))
+
+    def _remove(self, vhost: str) -> None:
+        """Stop the shovels of a virtual host that was removed, unless it was made again meanwhile."""
+        links = self._dependencies.links
+        for link in links.all():
+            if link.key.kind is LinkKind.SHOVEL and link.key.vhost == vhost:
+                self._follow(vhost, link.key.name)
+
+    def _follow(self, vhost: str, name: str) -> None:
+        """Start, replace or stop the link of a shovel, as its parameter is now."""
+        dependencies = self._dependencies
+        key = LinkKey(LinkKind.SHOVEL, vhost, name)
+        metadata = dependencies.metadata.vhost(vhost)
+        if metadata is None or (SHOVEL, name) not in metadata.parameters.by_key:
+            dependencies.links.remove(key)
+            return
+        definition = parse_shovel(metadata.parameters.by_key[SHOVEL, name])
+        if isinstance(definition, str):
+            # An older version has accepted it.
+            dependencies.links.remove(key)
+            text = f"shovel {name!r} of vhost {vhost!r} cannot run: {definition}"
+            dependencies.link_dependencies.log("error", text, {})
+            return
+        user = metadata.parameters.user_of(SHOVEL, name)
+        self._put(ShovelSettings(name=name, vhost=vhost, user=user, definition=definition))
+
+    def _put(self, settings: ShovelSettings) -> None:
+        dependencies = self._dependencies
+        link_dependencies = dependencies.link_dependencies
+        key = LinkKey(LinkKind.SHOVEL, settings.vhost, settings.name)
+        plan = ShovelPlan(
+            settings, link_dependencies.turn, dependencies.cluster_name, lambda: self._complete(settings)
+        )
+        dependencies.links.put(Link(key, plan, link_settings(settings), link_dependencies))
+
+    def _complete(self, settings: ShovelSettings) -> None:
+        """Delete the parameter of a shovel that has moved all that it had to."""
+        if not settings.is_static:
+            drive(self._clear(settings))
+
+    async def _clear(self, settings: ShovelSettings) -> None:
+        command = ClearParameter(vhost=settings.vhost, component=SHOVEL, name=settings.name)
+        await self._dependencies.proposals.propose(command)
+
+
+def link_settings(settings: ShovelSettings) -> LinkSettings:
+    """Return how the link of a shovel forwards and reconnects."""
+    definition = settings.definition
+    source, destination = definition.source, definition.destination
+    return LinkSettings(
+        source=_endpoint(source.uris, settings),
+        destination=_endpoint(destination.uris, settings),
+        ack_mode=_ack_mode(definition),
+        prefetch_count=source.prefetch_count,
+        reconnect_delay_ms=definition.reconnect_delay_s * 1000,
+        rate_max=definition.rate_limit,
+        message_filter=_message_filter(definition),
+    )
+
+
+def _ack_mode(definition: ShovelDefinition) -> AckMode:
+    """Return the ack mode; one without acknowledgements would lose what arrives after the last message."""
+    mode = AckMode(definition.ack_mode)
+    if mode is AckMode.NO_ACK and definition.source.delete_after != NEVER:
+        return AckMode.ON_PUBLISH
+    return mode
+
+
+def _message_filter(definition: ShovelDefinition) -> MessageFilter | None:
+    headers: Mapping[str, Json] = definition.filter_headers
+    pattern = definition.filter_routing_key
+    return MessageFilter(pattern, headers) if headers or pattern is not None else None
+
+
+def _endpoint(uris: tuple[str, ...], settings: ShovelSettings) -> Endpoint:
+    """Return an end of a shovel; RabbitMQ calls both of its connections the same."""
+    return Endpoint(
+        targets=tuple(map(parse_target, uris)),
+        uris=tuple(map(uri_without_credentials, uris)),
+        name=f"Shovel {settings.name}",
+        user=settings.user,
+    )

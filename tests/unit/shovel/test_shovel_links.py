@@ -1,0 +1,271 @@
+"""Shovels of the metadata between two brokers without sockets: what they declare, move, and leave behind."""
+
+from tests.unit.relay.network import Network
+from tests.unit.session.client import Broker, publication
+
+from warren.metadata.commands import INTERNAL_USER, ClearParameter, PutVhost, RemoveVhost, Reply, SetParameter
+from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
+from warren.model.coroutine_driver import drive
+from warren.relay.links import Links
+from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
+from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
+from warren.wire import methods
+from warren.wire.properties import BasicProperties
+
+VHOST = "/"
+NAME = "s"
+
+
+class Site:
+    """Two brokers, and a node whose metadata has shovels between them."""
+
+    def __init__(self) -> None:
+        self.network = Network(source=Broker(), destination=Broker())
+        self.metadata = Metadata()
+        self.local = LocalProposals(self.metadata, lambda: self.network.clock.now)
+        self.local.apply(PutVhost(name=VHOST))
+        self.links = Links("node")
+        dependencies = ShovelDependencies(
+            metadata=self.metadata,
+            proposals=self.local,
+            links=self.links,
+            link_dependencies=self.network.dependencies,
+            later=lambda action: action(self.network.clock.now),
+            cluster_name=lambda: "cluster",
+        )
+        self.shovels = ShovelLinks(dependencies)
+        self.client = self.network.brokers["source"].client()
+        self.reader = self.network.brokers["destination"].client()
+
+    def shovel(self, name: str = NAME, **definition: object) -> Reply:
+        """Set the parameter of a shovel from the host `source` to the host `destination`."""
+        ends = {"src-uri": "amqp://source", "dest-uri": "amqp://destination"}
+        given = {key.replace("_", "-"): value for key, value in definition.items()}
+        reply = self.local.apply(
+            SetParameter(vhost=VHOST, component="shovel", name=name, value={**ends, **given}), INTERNAL_USER
+        )
+        self.network.exchange()
+        return reply
+
+    def clear(self) -> None:
+        self.local.apply(ClearParameter(vhost=VHOST, component="shovel", name=NAME))
+        self.network.exchange()
+
+    def publish(self, key: str, *bodies: bytes, exchange: str = "", **properties: object) -> None:
+        self.client.send(*(publication(key, body, exchange=exchange, **properties) for body in bodies))
+        self.network.exchange()
+
+    def take(self, queue: str) -> list[bytes]:
+        """Take the messages of a queue of the destination."""
+        return [body for body, _ in self.messages(queue)]
+
+    def messages(self, queue: str) -> list[tuple[bytes, BasicProperties]]:
+        found = []
+        while True:
+            got = self.reader.ask(methods.BasicGet(queue=queue, no_ack=True))[0]
+            if isinstance(got.method, methods.BasicGetEmpty):
+                return found
+            assert got.properties is not None
+            found.append((got.body, got.properties))
+
+    def declare(self, *queues: str) -> None:
+        for queue in queues:
+            self.client.ask(methods.QueueDeclare(queue=queue, durable=True))
+            self.reader.ask(methods.QueueDeclare(queue=queue, durable=True))
+
+    def status(self) -> LinkStatus:
+        return self.links.statuses()[LinkKey(LinkKind.SHOVEL, VHOST, NAME)]
+
+    def ready(self, queue: str) -> int:
+        """The number of ready messages in a queue of the source."""
+        answer = self.client.ask(methods.QueueDeclare(queue=queue, passive=True))[0].method
+        assert isinstance(answer, methods.QueueDeclareOk)
+        return answer.message_count
+
+
+def started() -> Site:
+    site = Site()
+    site.shovels.start()
+    return site
+
+
+def test_a_shovel_declares_missing_queues_as_durable_with_their_arguments() -> None:
+    site = started()
+    arguments = {"src_queue_args": {"x-max-length": 10}, "dest_queue_args": {"x-max-length": 20}}
+    site.shovel(src_queue="from", dest_queue="to", **arguments)
+    for client, queue, length in ((site.client, "from", 10), (site.reader, "to", 20)):
+        declare = methods.QueueDeclare(queue=queue, durable=True, arguments={"x-max-length": length})
+        assert isinstance(client.ask(declare)[0].method, methods.QueueDeclareOk)
+    site.publish("from", b"a", b"b")
+    assert site.take("to") == [b"a", b"b"]
+    assert site.ready("from") == 0
+    assert site.status().state is LinkState.RUNNING
+
+
+def test_a_shovel_in_the_metadata_runs_from_the_start() -> None:
+    site = Site()
+    site.declare("from", "to")
+    site.shovel(src_queue="from", dest_queue="to")
+    assert site.links.statuses() == {}
+    site.shovels.start()
+    site.network.exchange()
+    assert site.status().state is LinkState.RUNNING
+
+
+def test_a_cleared_shovel_stops_and_its_queues_stay() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to")
+    site.clear()
+    assert site.links.statuses() == {}
+    site.publish("from", b"a")
+    assert site.ready("from") == 1
+    assert site.take("to") == []
+
+
+def test_a_changed_shovel_has_its_new_destination() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to")
+    site.shovel(src_queue="from", dest_queue="elsewhere")
+    site.publish("from", b"a")
+    assert (site.take("to"), site.take("elsewhere")) == ([], [b"a"])
+
+
+def test_a_removed_vhost_ends_its_shovels() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to")
+    site.local.apply(RemoveVhost(name=VHOST))
+    site.network.exchange()
+    assert site.links.statuses() == {}
+
+
+def test_an_exchange_is_consumed_through_an_exclusive_queue() -> None:
+    site = started()
+    site.declare("to")
+    site.shovel(
+        src_exchange="amq.topic", src_exchange_key="a.#", dest_exchange="amq.fanout", ack_mode="no-ack"
+    )
+    site.reader.ask(methods.QueueBind(queue="to", exchange="amq.fanout"))
+    site.publish("a.b", b"in", exchange="amq.topic")
+    site.publish("b.b", b"out", exchange="amq.topic")
+    assert site.take("to") == [b"in"]
+
+
+def test_a_predeclared_queue_that_is_missing_ends_the_run_with_its_reason() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to", src_predeclared=True)
+    status = site.status()
+    assert status.state is LinkState.TERMINATED
+    assert status.reason == "source: 404 NOT_FOUND - no queue 'from' in vhost '/'"
+    site.client.ask(methods.QueueDeclare(queue="from"))
+    site.network.pass_time(5_000)
+    assert site.status().state is LinkState.RUNNING
+
+
+def test_after_the_length_of_the_queue_the_parameter_is_deleted() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.publish("from", b"a", b"b", b"c")
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after="queue-length")
+    assert site.links.statuses() == {}
+    assert not site.metadata.vhost(VHOST).parameters.by_key
+    assert site.take("to") == [b"a", b"b", b"c"]
+    site.publish("from", b"d")
+    assert (site.ready("from"), site.take("to")) == (1, [])
+
+
+def test_an_empty_queue_completes_a_shovel_at_once() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after="queue-length")
+    assert not site.metadata.vhost(VHOST).parameters.by_key
+
+
+def test_exactly_n_messages_are_moved_and_the_others_stay() -> None:
+    for ack_mode in ("on-confirm", "on-publish"):
+        site = started()
+        site.declare("from", "to")
+        site.publish("from", *(b"%d" % number for number in range(10)))
+        site.shovel(src_queue="from", dest_queue="to", src_delete_after=4, ack_mode=ack_mode)
+        site.network.exchange()
+        assert site.take("to") == [b"0", b"1", b"2", b"3"]
+        assert site.ready("from") == 6
+        assert not site.metadata.vhost(VHOST).parameters.by_key
+
+
+def test_n_counts_the_messages_of_all_runs() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after=4)
+    site.publish("from", b"0", b"1")
+    site.network.cut("destination")
+    site.network.pass_time(5_000)
+    assert site.status().state is LinkState.RUNNING
+    site.publish("from", b"2", b"3", b"4")
+    site.network.exchange()
+    assert site.take("to") == [b"0", b"1", b"2", b"3"]
+    assert not site.metadata.vhost(VHOST).parameters.by_key
+
+
+def test_no_ack_loses_nothing_beyond_the_length_of_the_queue() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.publish("from", b"a", b"b")
+    site.shovel(src_queue="from", dest_queue="to", delete_after="queue-length", ack_mode="no-ack")
+    site.publish("from", b"c")
+    assert (site.take("to"), site.ready("from")) == ([b"a", b"b"], 1)
+
+
+def test_headers_and_properties_are_set_when_they_are_asked_for() -> None:
+    site = started()
+    site.shovel(
+        src_queue="from", dest_queue="to", dest_add_forward_headers=True, dest_add_timestamp_header=True,
+        dest_publish_properties={"delivery_mode": 2, "content_type": "t"},
+    )  # fmt: skip
+    site.publish("from", b"a", headers={"k": "v"}, priority=3)
+    [(_, properties)] = site.messages("to")
+    assert (properties.delivery_mode, properties.content_type, properties.priority) == (2, "t", 3)
+    headers = properties.headers or {}
+    assert headers["k"] == "v"
+    assert headers["x-shovelled-timestamp"] == site.network.clock.now // 1000
+    [entry] = headers["x-shovelled"]
+    assert entry == {
+        "shovelled-by": "cluster", "shovel-type": "dynamic", "shovel-name": "s", "shovel-vhost": "/",
+        "src-uri": "amqp://source", "dest-uri": "amqp://destination", "src-queue": "from", "dest-queue": "to",
+    }  # fmt: skip
+
+
+def test_a_filter_removes_what_it_does_not_accept() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to", filter_headers={"k": "v"})
+    site.publish("from", b"a", headers={"k": "v"})
+    site.publish("from", b"b", headers={"k": "w"})
+    assert site.take("to") == [b"a"]
+    assert (site.ready("from"), site.status().counters.dropped) == (0, 1)
+
+
+def test_one_shovel_that_fails_leaves_the_others_running() -> None:
+    site = started()
+    site.network.refusals["nowhere"] = "connection refused"
+    site.shovel("broken", src_uri="amqp://nowhere", src_queue="from", dest_queue="to")
+    site.shovel(src_queue="from", dest_queue="to")
+    site.publish("from", b"a")
+    assert site.take("to") == [b"a"]
+    states = {key.name: status.state for key, status in site.links.statuses().items()}
+    assert states == {"broken": LinkState.TERMINATED, "s": LinkState.RUNNING}
+
+
+def test_all_shovels_stop_together() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to")
+    site.shovel("t", src_queue="from", dest_queue="to")
+    stopped: list[bool] = []
+
+    async def stop() -> None:
+        await site.links.stop()
+        stopped.append(True)
+
+    drive(stop())
+    site.network.exchange()
+    assert stopped
+    assert site.links.statuses() == {}
