@@ -72,6 +72,9 @@ class MemoryTransport(asyncio.Transport):
         """Pass `list_of_data` to the other end."""
         if self._is_closing or self._is_eof:
             return
+        if self._other._is_lost:
+            self.abort()
+            return
         for data in list_of_data:
             if data:
                 self._chunks.append(memoryview(data))
@@ -166,18 +169,23 @@ class MemoryTransport(asyncio.Transport):
                 self._lose()
 
     def abort(self) -> None:
-        """End at once; what was written and not read is dropped."""
+        """End both ends at once, as the reset of a socket does; what was written and not read is dropped.
+
+        An end that does not read, because it cannot pass on what it has, has to learn of it as well.
+        """
         self._is_closing = True
         self._chunks.clear()
         self._size = 0
         self._lose()
+        if not self._other._is_lost:
+            self._other.abort()
 
     def _lose(self) -> None:
         if not self._is_lost:
             self._is_lost = True
             self._loop.call_soon(self._protocol.connection_lost, None)
             if self._other._chunks:
-                # Nobody will read that, as after a reset of a socket.
+                # Nobody will read that.
                 self._other.abort()
             else:
                 self._other._mark()

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from random import Random
+
+import pytest
 
 from warren.transport.memory_transport import MemoryTransport
 
@@ -124,7 +127,67 @@ def test_an_end_that_aborts_ends_both() -> None:
         await turns()
 
     one, other = connected(scenario)
-    assert (one.calls, other.calls, other.received) == (["lost"], ["eof", "lost"], b"")
+    assert (one.calls, other.calls, other.received) == (["lost"], ["lost"], b"")
+
+
+def test_an_end_that_does_not_read_learns_of_an_abort() -> None:
+    async def scenario(one: End, other: End) -> None:
+        other.transport.pause_reading()
+        one.transport.abort()
+        await turns()
+
+    _, other = connected(scenario)
+    assert other.calls == ["lost"]
+
+
+def test_an_end_that_writes_to_one_that_has_closed_is_lost() -> None:
+    async def scenario(one: End, other: End) -> None:
+        other.transport.pause_reading()
+        one.transport.close()
+        await turns()
+        assert not other.calls
+        other.transport.write(b"x")
+        await turns()
+
+    _, other = connected(scenario)
+    assert other.calls == ["lost"]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_order_of_events_loses_data_or_ends_twice(seed: int) -> None:
+    random = Random(seed)
+    written = {}
+
+    async def scenario(one: End, other: End) -> None:
+        for end in (one, other):
+            written[end] = b""
+        for step in range(200):
+            end = random.choice((one, other))
+            event = random.randrange(8)
+            if event < 4 and "pause" not in end.calls[-1:]:
+                data = step.to_bytes(2, "big") * random.randrange(30)
+                end.transport.write(data)
+                written[end] += data
+            elif event == 4:
+                end.transport.pause_reading()
+            elif event < 7:
+                end.transport.resume_reading()
+            else:
+                await turns(random.randrange(10))
+            assert end.transport.get_write_buffer_size() <= 100 + 60
+        for end in (one, other):
+            end.transport.resume_reading()
+        await turns(200)
+        one.transport.write_eof()
+        await turns()
+
+    one, other = connected(scenario)
+    assert (other.received, one.received) == (written[one], written[other])
+    for end in (one, other):
+        ends = [call for call in end.calls if call not in ("pause", "resume")]
+        assert ends == ["eof", "lost"]
+        states = [call for call in end.calls if call in ("pause", "resume")]
+        assert states == ["pause", "resume"] * (len(states) // 2)
 
 
 def test_data_that_nobody_will_read_ends_its_writer() -> None:
