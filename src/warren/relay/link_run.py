@@ -23,7 +23,7 @@ from warren.relay.forwarder import (
     ForwardingListener,
     SourceConnectionListener,
 )
-from warren.relay.message_filter import MessageFilter
+from warren.relay.link_filter import LinkFilter
 from warren.wire import methods
 
 # Port: calls an action after a number of milliseconds; it cannot be cancelled.
@@ -47,7 +47,7 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     # Messages per second; None: no limit.
     rate_max: float | None = None
     # What is not accepted is removed from the source and not forwarded; None accepts everything.
-    message_filter: MessageFilter | None = None
+    message_filter: LinkFilter | None = None
 
 
 class LinkPlan(Protocol):

@@ -18,9 +18,9 @@ from warren.model.coroutine_driver import Later, drive
 from warren.relay.endpoint import Endpoint
 from warren.relay.forwarder import AckMode
 from warren.relay.link import Link, LinkDependencies
+from warren.relay.link_filter import LinkFilter
 from warren.relay.link_run import LinkSettings
 from warren.relay.links import Links
-from warren.relay.message_filter import MessageFilter
 from warren.relay.status import LinkKey, LinkKind
 from warren.shovel.shovel_plan import ShovelPlan
 from warren.shovel.shovel_settings import ShovelSettings
@@ -134,10 +134,10 @@ def _ack_mode(definition: ShovelDefinition) -> AckMode:
     return mode
 
 
-def _message_filter(definition: ShovelDefinition) -> MessageFilter | None:
+def _message_filter(definition: ShovelDefinition) -> LinkFilter | None:
     headers: Mapping[str, Json] = definition.filter_headers
     pattern = definition.filter_routing_key
-    return MessageFilter(pattern, headers) if headers or pattern is not None else None
+    return LinkFilter(pattern, headers) if headers or pattern is not None else None
 
 
 def _endpoint(uris: tuple[str, ...], settings: ShovelSettings) -> Endpoint:

@@ -8,9 +8,9 @@ from warren.client.answer import Answer
 from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
+from warren.relay.link_filter import LinkFilter
 from warren.relay.link_run import LinkPlan, LinkRun
 from warren.relay.links import Links
-from warren.relay.message_filter import MessageFilter
 from warren.relay.status import Hold, LinkState
 from warren.wire import methods
 from warren.wire.table import Table
@@ -324,7 +324,7 @@ def test_a_connection_that_opens_after_the_stop_is_closed() -> None:
 
 
 def test_the_rate_and_the_filter_of_the_settings_are_those_of_the_forwarder() -> None:
-    site = Site(rate_max=2, message_filter=MessageFilter("nothing", {})).start()
+    site = Site(rate_max=2, message_filter=LinkFilter("nothing", {})).start()
     site.publish(b"1")
     assert site.link.status().counters.dropped == 1
     assert site.ready("source", "from") == 0

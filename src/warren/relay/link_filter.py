@@ -9,7 +9,7 @@ from warren.routing.topic import split_words
 from warren.wire.properties import decode_some_headers
 
 
-class MessageFilter:
+class LinkFilter:
     """Accepts messages whose routing key matches a topic pattern, and that have all of some headers."""
 
     __slots__ = ("_headers", "_names", "_pattern")

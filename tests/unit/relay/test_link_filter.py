@@ -3,7 +3,7 @@
 import pytest
 
 from warren.model.message import Message, encode_address
-from warren.relay.message_filter import MessageFilter
+from warren.relay.link_filter import LinkFilter
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Value
 
@@ -29,7 +29,7 @@ def message(routing_key: str = "", headers: dict[str, Value] | None = None) -> M
 def test_the_routing_key_matches_as_in_a_topic_exchange(
     pattern: str | None, routing_key: str, is_accepted: bool
 ) -> None:
-    assert MessageFilter(pattern, {}).accepts(message(routing_key)) is is_accepted
+    assert LinkFilter(pattern, {}).accepts(message(routing_key)) is is_accepted
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def test_the_routing_key_matches_as_in_a_topic_exchange(
 def test_all_headers_must_be_equal_as_in_a_headers_exchange(
     headers: dict[str, Value] | None, is_accepted: bool
 ) -> None:
-    wanted = MessageFilter(None, {"region": "eu", "size": 3})
+    wanted = LinkFilter(None, {"region": "eu", "size": 3})
     assert wanted.accepts(message(headers=headers)) is is_accepted
 
 
 def test_both_conditions_must_be_met() -> None:
-    wanted = MessageFilter("a.*", {"b": True})
+    wanted = LinkFilter("a.*", {"b": True})
     assert wanted.accepts(message("a.1", {"b": True}))
     assert not wanted.accepts(message("b.1", {"b": True}))
     assert not wanted.accepts(message("a.1", {"b": 1}))
