@@ -92,12 +92,12 @@ def uri_without_credentials(uri: str) -> str:
 
 def _refusal(uri: str, reason: Term) -> str:
     """Return RabbitMQ's text for a URI that is refused for `reason`."""
-    shown, hidden = _without_passwords(uri)
+    shown, hidden = without_passwords(uri)
     term = printed_term((_hide(reason, hidden), _bytes_of(shown)))
     return f'"{shown}" not a valid URI: {term}'
 
 
-def _without_passwords(uri: str) -> tuple[str, list[str]]:
+def without_passwords(uri: str) -> tuple[str, list[str]]:
     """Return `uri` with its passwords hidden, and these passwords."""
     hidden = []
 
@@ -170,7 +170,7 @@ def _split_address(address: str, uri: str) -> tuple[str, int | None]:
 
 
 def _malformed(uri: str, reason: Term) -> _RefusedError:
-    shown = _bytes_of(_without_passwords(_text(uri))[0])
+    shown = _bytes_of(without_passwords(_text(uri))[0])
     return _RefusedError((Atom("unable_to_parse_uri"), (Atom("malformed_uri"), shown, reason)))
 
 

@@ -44,7 +44,7 @@ from warren.metadata.commands import (
 from warren.metadata.declared_topology import DeclaredTopology, binding_of
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
-from warren.metadata.parameters import parameter_refusal
+from warren.metadata.parameters import checked_parameter
 from warren.metadata.records import BindingRecord
 
 # A kind and names: identifies one object, or all settings of one object.
@@ -118,8 +118,8 @@ def durable_commands(metadata: Metadata, command: MetadataCommand) -> list[Metad
     # While the log is replayed, neither the bounds nor the parameters are checked.
     if beyond_bounds(metadata, command) is not None:
         return []
-    if isinstance(command, SetParameter) and parameter_refusal(command) is not None:
-        return []
+    if isinstance(command, SetParameter):
+        return _durable_parameter(metadata, command)
     if isinstance(command, LeaseCommand):
         return [command] if _is_of_durable_queue(metadata, command) else []
     if not isinstance(command, _OF_TOPOLOGY):
@@ -158,6 +158,12 @@ def durable_commands(metadata: Metadata, command: MetadataCommand) -> list[Metad
     orphans = topology.orphans(_removed_by(topology, command))
     made += [DeleteExchange(vhost=command.vhost, name=orphan.name) for orphan in orphans if orphan.durable]
     return made
+
+
+def _durable_parameter(metadata: Metadata, command: SetParameter) -> list[MetadataCommand]:
+    vhost = metadata.vhost(command.vhost)
+    checked = None if vhost is None else checked_parameter(vhost.parameters, command)
+    return [checked] if isinstance(checked, SetParameter) else []
 
 
 def read_write_set(metadata: Metadata, command: MetadataCommand) -> ReadWriteSet:

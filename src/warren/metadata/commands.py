@@ -185,6 +185,10 @@ class SetParameter(VhostCommand, frozen=True, kw_only=True):
     # The user who sets it, with whose rights a shovel or a link runs.
     user: str = INTERNAL_USER
 
+    def __repr__(self) -> str:
+        """Show no value, since it may contain passwords, and a repr can end up in a traceback."""
+        return f"SetParameter(vhost={self.vhost!r}, component={self.component!r}, name={self.name!r})"
+
 
 class ClearParameter(VhostCommand, frozen=True, kw_only=True):
     """Remove a parameter of a vhost."""

@@ -53,7 +53,7 @@ from warren.metadata.commands import (
 from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
 from warren.metadata.in_doubt_numbers import InDoubtNumbers
-from warren.metadata.parameters import GlobalParameters, parameter_refusal
+from warren.metadata.parameters import GlobalParameters, checked_parameter
 from warren.metadata.permissions import Permissions
 from warren.metadata.users import Users
 from warren.metadata.vhosts import VhostMetadata, Vhosts
@@ -202,8 +202,8 @@ class Metadata:
 
     def _set_parameter(self, vhost: VhostMetadata, command: SetParameter) -> Reply:
         # Parameters in a log were right for the version that wrote them.
-        refusal = None if self.is_replaying else parameter_refusal(command)
-        return refusal or vhost.set_parameter(command)
+        checked = command if self.is_replaying else checked_parameter(vhost.parameters, command)
+        return checked if isinstance(checked, Reply) else vhost.set_parameter(checked)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
         def handle(command: P) -> Reply:

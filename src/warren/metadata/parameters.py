@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from warren.metadata import validation
 from warren.metadata.commands import (
     DONE,
@@ -22,6 +24,7 @@ from warren.metadata.federation_definition import (
     upstream_errors,
     upstream_set_errors,
 )
+from warren.metadata.parameter_secrets import HiddenPasswordError, unmasked_parameter
 from warren.metadata.shovel_definition import SHOVEL, shovel_errors
 from warren.metadata.uri_check import VhostAccess
 
@@ -125,6 +128,19 @@ def parameter_refusal(command: SetParameter, access: VhostAccess | None = None) 
     else:
         errors = [f"component {command.component} not found"]
     return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
+
+
+def checked_parameter(parameters: Parameters, command: SetParameter) -> SetParameter | Reply:
+    """The parameter to set, with stored passwords in place of hidden ones, or a refusal."""
+    refusal = parameter_refusal(command)
+    if refusal is not None:
+        return refusal
+    component = command.component
+    try:
+        value = unmasked_parameter(component, command.value, parameters.by_key.get((component, command.name)))
+    except HiddenPasswordError as error:
+        return Reply(Outcome.REFUSED, validation.failed([str(error)]))
+    return command if value is command.value else replace(command, value=value)
 
 
 def limits_refusal(limits: Json) -> Reply | None:

@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     SetParameter,
 )
 from warren.metadata.definitions import parameter_entries, policy_parameters
+from warren.metadata.parameter_secrets import masked_parameter
 from warren.metadata.parameters import POLICY
 from warren.metadata.uri_check import VhostAccess
 from warren.metadata.vhosts import VhostMetadata
@@ -133,9 +134,13 @@ def _global_name(request: web.Request, node: ManagedNode) -> str:
 
 
 def _of(vhost: VhostMetadata, component: str | None) -> Iterator[JsonObject]:
-    """The policies as parameters of the components `policy` and `operator_policy`."""
+    """The parameters with hidden passwords; policies are of the components `policy` and `operator_policy`."""
     entries = policy_parameters(vhost) if component == POLICY else parameter_entries(vhost)
-    return (entry for entry in entries if component is None or entry["component"] == component)
+    return (
+        {**entry, "value": masked_parameter(str(entry["component"]), entry["value"])}
+        for entry in entries
+        if component is None or entry["component"] == component
+    )
 
 
 def _find(request: web.Request, vhost: VhostMetadata) -> JsonObject | None:

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 from warren.management.managed_node import ManagedNode
 from warren.metadata.commands import Json
-from warren.metadata.definition_entries import DefinitionKey
+from warren.metadata.definition_entries import DefinitionKey, Facts
 from warren.metadata.import_plan import PlanAction, PlanItem
+from warren.metadata.parameter_secrets import masked_parameter
 from warren.queues.local import LocalQueue
 
 # The kind of an object by its section, where it is not the section's name without a final "s".
@@ -24,13 +25,20 @@ def plan_item_view(node: ManagedNode, item: PlanItem) -> dict[str, Json]:
         **({"vhost": key.vhost} if key.vhost else {}),
         "name": key.name,
         **_more(key),
-        "before": item.before,
-        "after": item.after,
+        "before": _shown(key, item.before),
+        "after": _shown(key, item.after),
     }
     if item.reason:
         facts["reason"] = item.reason
     losses = losses_of(node, item)
     return facts | {"losses": losses} if losses else facts
+
+
+def _shown(key: DefinitionKey, facts: Facts | None) -> Facts | None:
+    """The facts of an entry, with hidden passwords if it is a parameter."""
+    if key.section != "parameters" or facts is None or "value" not in facts:
+        return facts
+    return {**facts, "value": masked_parameter(key.more[0], facts["value"])}
 
 
 def losses_of(node: ManagedNode, item: PlanItem) -> Mapping[str, int]:

@@ -24,6 +24,7 @@ from warren.metadata.events import (
 )
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
+from warren.metadata.parameter_secrets import masked_parameter
 from warren.metadata.parameters import OPERATOR_POLICY, VHOST_LIMITS
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.model.erlang_terms import printed_description
@@ -271,7 +272,8 @@ def _lease(vhost: str, lease: LeaseRecord) -> Table:
 
 
 def _set(command: commands.SetParameter) -> Iterator[AuditEvent]:
-    yield "parameter.set", _parameter(command.vhost, command.component, command.name, _plain(command.value))
+    value = _plain(masked_parameter(command.component, command.value))
+    yield "parameter.set", _parameter(command.vhost, command.component, command.name, value)
 
 
 def _set_globally(command: commands.SetGlobalParameter) -> Iterator[AuditEvent]:

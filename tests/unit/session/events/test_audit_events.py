@@ -108,6 +108,14 @@ def test_limits_and_parameters_emit_events() -> None:
     ]
 
 
+def test_events_contain_no_passwords_of_parameters() -> None:
+    value = {"uri": "amqp://u:secret@h"}
+    command = commands.SetParameter(vhost="v", component="federation-upstream", name="n", value=value)
+    ((_, facts),) = EventRecorder().apply(command)
+    assert facts["value"] == {"uri": "amqp://u:***@h"}
+    assert "secret" not in repr(command)
+
+
 def test_a_vhost_is_created_with_its_exchanges_and_can_change_its_description() -> None:
     audit_events = EventRecorder()
     found = audit_events.apply(commands.PutVhost(name="w", description="d", tags=("a", "b")))

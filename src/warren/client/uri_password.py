@@ -1,0 +1,41 @@
+"""Hides the passwords of AMQP URIs, and fills in a hidden one from the URI in which it was hidden."""
+
+import re
+
+from warren.client.rabbitmq_uri import HIDDEN, parse_target, without_passwords
+
+# Everything up to the password, the password, and what follows it.
+_PASSWORD = re.compile("(://[^:@]*:)(.*)(@)", re.DOTALL)
+
+
+def masked_uri(uri: str) -> str:
+    """Return `uri` with its passwords hidden: `amqp://user:***@host`."""
+    return without_passwords(uri)[0]
+
+
+def is_masked(uri: str) -> bool:
+    """True if a password in `uri` is hidden."""
+    return HIDDEN in without_passwords(uri)[1]
+
+
+def with_password_of(uri: str, known: str) -> str | None:
+    """Return `uri` with the hidden passwords of `known`, a URI of the same broker and user.
+
+    None if it is of another one: a password must not be sent to a host that it was not given for.
+    """
+    if masked_uri(known) == uri:
+        return known
+    found = _PASSWORD.search(known.partition("?")[0])
+    if found is None or not _is_same_account(uri, known):
+        return None
+    filled = _PASSWORD.sub(lambda hidden: hidden[1] + found[2] + hidden[3], uri, count=1)
+    return None if is_masked(filled) else filled
+
+
+def _is_same_account(uri: str, known: str) -> bool:
+    try:
+        new, old = parse_target(uri), parse_target(known)
+    except ValueError:
+        return False
+    is_as_safe = (new.is_tls, new.tls) == (old.is_tls, old.tls)
+    return is_as_safe and (new.host, new.port, new.user) == (old.host, old.port, old.user)

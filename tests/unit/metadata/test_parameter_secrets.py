@@ -1,0 +1,72 @@
+"""Passwords in parameters are hidden where they are shown, and kept when a shown value is set again."""
+
+from collections.abc import Callable
+
+import pytest
+
+from warren.journal.durability import durable_commands
+from warren.metadata.commands import DONE, Json, MetadataCommand, Outcome, Reply, SetParameter
+from warren.metadata.machine import Metadata
+from warren.metadata.parameter_secrets import masked_parameter
+
+Apply = Callable[[MetadataCommand], Reply]
+SHOVEL = {
+    "src-uri": ["amqp://u:one@h", "amqp://w:two@h"],
+    "src-queue": "q",
+    "dest-uri": "amqp://u:three@g",
+    "dest-queue": "r",
+}
+MASKED = {**SHOVEL, "src-uri": ["amqp://u:***@h", "amqp://w:***@h"], "dest-uri": "amqp://u:***@g"}
+
+
+def shovel(value: Json) -> SetParameter:
+    return SetParameter(vhost="v", component="shovel", name="n", value=value)
+
+
+@pytest.fixture
+def stored(apply: Apply, metadata: Metadata) -> Callable[[], Json]:
+    assert apply(shovel(SHOVEL)) is DONE
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    return lambda: vhost.parameters.by_key["shovel", "n"]
+
+
+def test_passwords_are_hidden() -> None:
+    assert masked_parameter("shovel", SHOVEL) == MASKED
+    assert masked_parameter("federation-upstream", {"uri": "amqp://u:s@h"}) == {"uri": "amqp://u:***@h"}
+    assert masked_parameter("federation-upstream", {"uri": ["amqp://u:s@h"]}) == {"uri": ["amqp://u:***@h"]}
+
+
+@pytest.mark.parametrize("value", [None, 5, [], {}, {"uri": 5}, {"uri": [5, None]}])
+def test_a_value_of_any_form_is_shown(value: Json) -> None:
+    assert masked_parameter("federation-upstream", value) == value
+    assert masked_parameter("nosuch", value) == value
+
+
+def test_setting_a_shown_value_keeps_the_passwords(apply: Apply, stored: Callable[[], Json]) -> None:
+    assert apply(shovel({**MASKED, "src-queue": "other"})) is DONE
+    assert stored() == {**SHOVEL, "src-queue": "other"}
+
+
+def test_the_log_has_the_passwords_that_were_put_back(metadata: Metadata, stored: Callable[[], Json]) -> None:
+    assert stored() == SHOVEL
+    assert durable_commands(metadata, shovel(MASKED)) == [shovel(SHOVEL)]
+
+
+@pytest.mark.parametrize("uri", ["amqp://u:***@evil", "amqp://x:***@h", "amqp://u:***@g"])
+def test_a_password_is_not_put_back_for_another_broker_or_user(
+    apply: Apply, metadata: Metadata, stored: Callable[[], Json], uri: str
+) -> None:
+    command = shovel({**SHOVEL, "src-uri": uri})
+    reply = apply(command)
+    assert reply == Reply(
+        Outcome.REFUSED,
+        "Validation failed\n\nsrc-uri: the password is hidden, and none is known for this user and host: "
+        "give it again\n",
+    )
+    assert stored() == SHOVEL
+    assert durable_commands(metadata, command) == []
+
+
+def test_a_hidden_password_of_a_new_parameter_is_refused(apply: Apply) -> None:
+    assert apply(shovel(MASKED)).outcome is Outcome.REFUSED
