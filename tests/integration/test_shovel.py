@@ -1,7 +1,9 @@
 """Shovels of a running broker: set over HTTP, shown, restarted and deleted."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pika
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
@@ -44,3 +46,100 @@ def test_a_shovel_moves_messages_to_another_broker_until_it_is_deleted(
         source.basic_publish("", "s1", b"stays")
         assert ready(source, "s1") == 1
         assert client.get("/parameters/shovel") == []
+
+
+@pytest.mark.parametrize("ack_mode", ["on-confirm", "on-publish", "no-ack"])
+def test_a_node_shovels_to_itself_without_a_socket(
+    node: BrokerProcess, client: HttpClient, ack_mode: str
+) -> None:
+    source, destination = f"from-{ack_mode}", f"to-{ack_mode}"
+    with confirming(node.port) as channel:
+        put_shovel(
+            client, ack_mode, src_uri="amqp://", src_queue=source, dest_uri="amqp://", dest_queue=destination,
+            ack_mode=ack_mode,
+        )  # fmt: skip
+        await_state(client, ack_mode, "running")
+        protocols = {one["protocol"] for one in client.get("/connections")}
+        assert "Direct 0-9-1" in protocols
+        for number in range(200):
+            channel.basic_publish("", source, b"%d" % number, pika.BasicProperties(delivery_mode=2))
+        wait_until(lambda: ready(channel, destination) == 200)
+        assert [body for body, _ in take(channel, destination)] == [b"%d" % at for at in range(200)]
+        assert client.status(f"DELETE /shovels/vhost/%2F/{ack_mode}") == 204
+
+
+def test_a_shovel_that_has_moved_the_length_of_its_queue_is_deleted(
+    node: BrokerProcess, client: HttpClient
+) -> None:
+    with confirming(node.port) as channel:
+        channel.queue_declare("drained", durable=True)
+        for number in range(1_500):
+            channel.basic_publish("", "drained", b"%d" % number)
+        put_shovel(
+            client, "drain", src_uri=uri(node.port), src_queue="drained", dest_uri="amqp://", dest_queue="full",
+            src_delete_after="queue-length",
+        )  # fmt: skip
+        await_state(client, "drain", None)
+        assert client.get("/parameters/shovel") == []
+        assert (ready(channel, "drained"), ready(channel, "full")) == (0, 1_500)
+
+
+def test_a_local_end_has_the_rights_of_the_user_who_set_the_shovel(
+    node: BrokerProcess, client: HttpClient
+) -> None:
+    nothing = {"configure": "", "write": "", "read": ".*"}
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    client.ask("PUT /users/maker", {"password": "secret", "tags": "policymaker"})
+    client.ask("PUT /permissions/%2F/maker", nothing)
+    maker = HttpClient(node, "maker:secret")
+    put_shovel(
+        maker, "limited", src_uri="amqp://", src_queue="mine", dest_uri="amqp://", dest_queue="yours",
+        reconnect_delay=1,
+    )  # fmt: skip
+    maker.close()
+    refused = await_state(client, "limited", "terminated")
+    assert "ACCESS_REFUSED" in refused["reason"], refused
+    assert "'maker'" in refused["reason"], refused
+    client.ask("PUT /permissions/%2F/maker", everything)
+    await_state(client, "limited", "running")
+    assert client.status("DELETE /users/maker") == 204
+    gone = await_state(client, "limited", "terminated")
+    assert "maker" in gone["reason"], gone
+    assert client.status("DELETE /shovels/vhost/%2F/limited") == 204
+
+
+def test_a_shovel_is_restarted_and_a_wrong_one_is_refused(node: BrokerProcess, client: HttpClient) -> None:
+    put_shovel(client, "again", src_uri="amqp://", src_queue="a", dest_uri="amqp://", dest_queue="b")
+    before = await_state(client, "again", "running")
+    assert client.status("DELETE /shovels/vhost/%2F/again/restart") == 204
+    wait_until(lambda: shovels(client)["again"].get("connected_at", 0) > before["connected_at"])
+    both = {"src-uri": "amqp://", "src-queue": "a", "src-exchange": "b", "dest-uri": "amqp://"}
+    status, reason = client.refusal("PUT /parameters/shovel/%2F/wrong", {"value": both})
+    assert (status, reason) == (400, "Validation failed\n\nCannot specify 'src-exchange' and 'src-queue'\n")
+    assert "wrong" not in shovels(client)
+    assert client.status("DELETE /shovels/vhost/%2F/again") == 204
+    assert client.status("DELETE /shovels/vhost/%2F/again/restart") == 404
+
+
+def test_a_removed_vhost_ends_its_shovels(client: HttpClient) -> None:
+    client.ask("PUT /vhosts/short")
+    value = {"src-uri": "amqp:///short", "src-queue": "a", "dest-uri": "amqp:///short", "dest-queue": "b"}
+    assert client.status("PUT /parameters/shovel/short/s", {"value": value}) == 201
+    await_state(client, "s", "running")
+    assert client.status("DELETE /vhosts/short") == 204
+    await_state(client, "s", None)
+
+
+def test_shovels_run_again_after_a_restart(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        client = HttpClient(node)
+        put_shovel(client, "kept", src_uri="amqp://", src_queue="a", dest_uri="amqp://", dest_queue="b")
+        await_state(client, "kept", "running")
+        client.close()
+        assert node.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as node, confirming(node.port) as channel:
+        client = HttpClient(node)
+        await_state(client, "kept", "running")
+        channel.basic_publish("", "a", b"m")
+        wait_until(lambda: ready(channel, "b") == 1)
+        client.close()
