@@ -76,8 +76,8 @@ def test_a_shovel_that_has_moved_the_length_of_its_queue_is_deleted(
         for number in range(1_500):
             channel.basic_publish("", "drained", b"%d" % number)
         put_shovel(
-            client, "drain", src_uri=uri(node.port), src_queue="drained", dest_uri="amqp://", dest_queue="full",
-            src_delete_after="queue-length",
+            client, "drain", src_uri=uri(node.port), src_queue="drained", src_delete_after="queue-length",
+            dest_uri="amqp://", dest_queue="full",
         )  # fmt: skip
         await_state(client, "drain", None)
         assert client.get("/parameters/shovel") == []

@@ -1,0 +1,70 @@
+"""A TCP proxy between a link and its broker, whose connections a test cuts."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+
+_CHUNK = 1 << 16
+
+
+class CutProxy:
+    """Passes bytes to a port of this machine; `cut` resets all connections, `port` is where it listens."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self._sockets: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self._server.accept()
+                try:
+                    far = socket.create_connection(("127.0.0.1", self.target), timeout=30)
+                except OSError:
+                    near.close()
+                    continue
+                far.settimeout(None)
+                with self._lock:
+                    self._sockets |= {near, far}
+                for source, sink in ((near, far), (far, near)):
+                    threading.Thread(target=self._pass, args=(source, sink), daemon=True).start()
+
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(_CHUNK):
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> int:
+        """Cut all connections; returns how many there were."""
+        with self._lock:
+            ends, self._sockets = self._sockets, set()
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self.cuts += bool(ends)
+        return len(ends) // 2
+
+    def close(self) -> None:
+        """Cut all connections, and listen no more."""
+        self._server.close()
+        self.cut()
+
+
+@contextlib.contextmanager
+def cut_proxy(target: int) -> Iterator[CutProxy]:
+    """A proxy that is closed in the end."""
+    proxy = CutProxy(target)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
