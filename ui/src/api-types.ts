@@ -307,6 +307,33 @@ export interface DeliveryKey {
   delivery_tag: number;
 }
 
+/** The steps of a dry run, in order; nothing was changed. */
+export interface DryRun {
+  /** True if no step is refused. */
+  can_run: boolean;
+  steps: DryRunStep[];
+}
+
+/** The definition of a shovel. */
+export interface DryRunBody {
+  value: unknown;
+}
+
+/** One thing that a shovel or a link would do when it starts. */
+export interface DryRunStep {
+  action: string;
+  /** source, destination, upstream or local. */
+  end: string;
+  /** The queue or exchange that it concerns. */
+  name: string;
+  /** exists (nothing is to do), create, refused, or unknown. */
+  state: string;
+  /** Which right is missing, or why it is not known. */
+  text: string;
+  /** The address of that end, without credentials. */
+  uri: string;
+}
+
 /** The reason why a request failed. */
 export interface Error {
   error: string;

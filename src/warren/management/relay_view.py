@@ -47,7 +47,9 @@ class RelayView(Struct, frozen=True, kw_only=True):
     restart: Callable[[LinkKey], bool] = lambda key: False
     # The definitions of the shovels in the configuration, by name; they belong to no virtual host.
     static_shovels: Mapping[str, Mapping[str, Json]] = {}
-    # The steps of a shovel with a definition, in a virtual host, with the rights of a user; None: not known.
+    # The steps of a shovel with a definition, in a virtual host, with the rights of a user; ValueError if it
+    # is not valid. None: this node has no dry runs.
     check_shovel: Callable[[str, Mapping[str, Json], User], Awaitable[list[DryRunStep]]] | None = None
-    # The steps of all links that an exchange or queue of a virtual host has or would have by its policies.
-    check_federation: Callable[[str, str], Awaitable[list[DryRunStep]]] | None = None
+    # The steps of all links that an exchange or queue of a virtual host has by its policy; the second
+    # argument is its kind, exchange or queue.
+    check_federation: Callable[[str, str, str], list[DryRunStep]] | None = None

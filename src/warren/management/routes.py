@@ -19,6 +19,7 @@ from warren.management.api import (
     dead_letters,
     declarations,
     definitions,
+    dry_runs,
     exchanges,
     federation,
     health,
@@ -399,6 +400,11 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute(
         "/warren/federation-links/{vhost}/{link}/restart", {"POST": federation.restart}, Right.POLICIES
     ),
+    HttpRoute("/warren/shovels/{vhost}/check", {"POST": dry_runs.check_shovel}, Right.POLICIES),
+    HttpRoute(
+        "/warren/federation/{vhost}/exchange/{exchange}", _get(dry_runs.explain_exchange), Right.POLICIES
+    ),
+    HttpRoute("/warren/federation/{vhost}/queue/{queue}", _get(dry_runs.explain_queue), Right.POLICIES),
     HttpRoute("/warren/topology/{vhost}", _get(topology_graph.topology_graph), Right.VHOST),
     HttpRoute("/warren/definitions/plan", {"POST": planning.plan}, Right.ADMINISTRATOR),
     HttpRoute("/warren/definitions/apply", {"POST": planning.apply}, Right.ADMINISTRATOR),

@@ -8,6 +8,8 @@ from warren.management.relay_view import RelayView
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.model.coroutine_driver import Pending, drive
 from warren.node.broker import Broker
+from warren.node.link_dry_run import LinkDryRun
+from warren.node.link_events import LinkEvents
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
 from warren.relay.link import Link, LinkDependencies
@@ -31,6 +33,7 @@ class NodeRelays:
             LocalConnections(broker.server, broker.metadata, loop_context),
         )
         self.links = Links(broker.name)
+        self._events = LinkEvents(broker.metadata, broker.server.event_publisher)
         self._shovels = ShovelLinks(
             ShovelDependencies(
                 metadata=broker.metadata,
@@ -55,9 +58,12 @@ class NodeRelays:
 
     def view(self) -> RelayView:
         """The links as the HTTP API uses them."""
+        dry_run = LinkDryRun(self._broker.metadata, self.dialer, self._cluster_name)
         return RelayView(
             statuses=lambda: self.links.statuses().values(),
             restart=self._restart,
+            check_shovel=dry_run.check_shovel,
+            check_federation=dry_run.explain,
         )
 
     def _restart(self, key: LinkKey) -> bool:
@@ -87,6 +93,7 @@ class NodeRelays:
             logger.log(
                 level, "%s '%s' of vhost '%s' is %s", category, link.key.name, link.key.vhost, link.state
             )
+            self._events.changed(link.status())
 
         return LinkDependencies(
             dialer=self.dialer,

@@ -24,6 +24,7 @@ _SHOVEL = "/parameters/shovel/{vhost}/{name}"
 _UPSTREAM = "/parameters/federation-upstream/{vhost}/{name}"
 _SET = "/parameters/federation-upstream-set/{vhost}/{name}"
 _ABSENT = "Not Found"
+_STEP = ("state", "end", "action", "name", "uri", "text")
 _LINKS = ("vhost", "type", "name", "upstream", "status", "forwarded", "lag_messages", "id", "why")
 # A URI up to the user name, and its password.
 _PASSWORD = re.compile(r"(://[^\s:/@\"]*):[^\"\s]*@")
@@ -104,6 +105,30 @@ def _found(session: Session, arguments: Arguments) -> dict[str, Any] | None:
     except ObjectNotFound:
         return None
     return found
+
+
+def _check(session: Session, arguments: Arguments) -> None:
+    """Print the dry run of an existing shovel with its changes, or of a new one."""
+    before = None if arguments["name"] is None else _found(session, arguments)
+    if before is None and arguments["name"] is not None:
+        raise ObjectNotFound(_ABSENT)
+    definition = (before or {}) | _given(arguments)
+    path = filled("/warren/shovels/{vhost}/check", arguments)
+    _print_steps(session, session.api.send("POST", path, {"value": definition}))
+
+
+def _explain(session: Session, arguments: Arguments) -> None:
+    path = "/warren/federation/{vhost}/" + ("queue" if arguments["queue"] else "exchange") + "/{name}"
+    _print_steps(session, session.api.get(filled(path, arguments)))
+
+
+def _print_steps(session: Session, found: Mapping[str, Any]) -> None:
+    if session.is_json:
+        session.print_json(found)
+    else:
+        session.print_rows(_STEP, [[step[column] for column in _STEP] for step in found["steps"]])
+    if not found["can_run"]:
+        raise Failure("it cannot run: a step is refused")
 
 
 def _show(session: Session, arguments: Arguments) -> None:
@@ -243,6 +268,14 @@ _SHOVELS: tuple[OperatorCommand, ...] = (
         is_in_vhost=True,
         does=_update,
     ),
+    CustomCommand(
+        group="shovels",
+        name="check",
+        text="Say what a shovel would make where, and which rights are missing; nothing is changed.",
+        takes=(named("name", "/shovels/{vhost}", required=False), *_DEFINITION),
+        is_in_vhost=True,
+        does=_check,
+    ),
     RequestCommand(
         group="shovels",
         name="delete",
@@ -280,6 +313,14 @@ _FEDERATION: tuple[OperatorCommand, ...] = (
         text="Connect a link anew, at once; ID is in the list of links.",
         takes=(_LINK,),
         does=_restart_link,
+    ),
+    CustomCommand(
+        group="federation",
+        name="explain",
+        text="Say which links an exchange has, and what they make where; nothing is changed.",
+        takes=(named("name", "/exchanges/{vhost}"), flag("--queue", text="NAME is a queue")),
+        is_in_vhost=True,
+        does=_explain,
     ),
     CustomCommand(
         group="federation",

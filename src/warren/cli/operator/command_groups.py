@@ -79,10 +79,10 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "shovels": {
         "Status": ("list", "show", "restart"),
-        "Definition": ("create", "update", "delete"),
+        "Definition": ("check", "create", "update", "delete"),
     },
     "federation": {
-        "Links": ("links", "restart"),
+        "Links": ("links", "restart", "explain"),
         "Upstreams": ("upstreams", "show-upstream", "set-upstream", "delete-upstream"),
         "Sets of upstreams": ("sets", "set-upstream-set", "delete-upstream-set"),
     },
