@@ -118,7 +118,10 @@ def in_process(source: str, destination: str, count: int, prefetch: int) -> Cost
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
     process = context.Process(
-        target=_forward_and_tell, args=(there, source, destination, count, prefetch), daemon=True
+        target=_forward_and_tell,
+        args=(there, source, destination),
+        kwargs={"count": count, "prefetch": prefetch},
+        daemon=True,
     )
     process.start()
     there.close()
@@ -131,7 +134,7 @@ def in_process(source: str, destination: str, count: int, prefetch: int) -> Cost
     return cost
 
 
-def _forward_and_tell(there: Connection, source: str, destination: str, count: int, prefetch: int) -> None:
+def _forward_and_tell(there: Connection, source: str, destination: str, *, count: int, prefetch: int) -> None:
     relay = NetworkRelay(count, prefetch)
     there.send(_run(relay.run(parse_uri(source), parse_uri(destination))))
 
@@ -180,7 +183,7 @@ class NetworkRelay(Readdressing):
         listener = DestinationConnectionListener(forwarder, self)
         publishing = await outgoing.open(destination, "bench", listener)
         begin_s, begin_cpu_s = time.monotonic(), time.process_time()
-        drive(attach(forwarder, self, consuming, publishing, self._prefetch))
+        drive(attach(forwarder, self, consuming, publishing, prefetch=self._prefetch))
         await self._is_completed.wait()
         cost = Cost(time.monotonic() - begin_s, time.process_time() - begin_cpu_s)
         drive(consuming.close())
@@ -195,6 +198,7 @@ async def attach(
     listener: ForwardingListener,
     consuming: ClientConnection,
     publishing: ClientConnection,
+    *,
     prefetch: int,
 ) -> None:
     """Open both channels, and consume."""
@@ -214,7 +218,7 @@ def alone(count: int, size: int) -> tuple[str, ...]:
     forwarder = Forwarder(AckMode.ON_CONFIRM, listener, turn)
     consuming = answered(turn, SourceConnectionListener(listener))
     publishing = answered(turn, DestinationConnectionListener(forwarder, listener))
-    drive(attach(forwarder, listener, consuming, publishing, 0))
+    drive(attach(forwarder, listener, consuming, publishing, prefetch=0))
     publishing.receive(method_frame(1, ChannelOpenOk()) + method_frame(1, ConfirmSelectOk()))
     answers = (ChannelOpenOk(), BasicQosOk(), BasicConsumeOk(consumer_tag="bench"))
     consuming.receive(b"".join(method_frame(1, answer) for answer in answers))
