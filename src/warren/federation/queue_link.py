@@ -141,7 +141,9 @@ class _QueueRun(ChannelListener):
         channel = self._run.consuming
         if self._run.is_ended or channel is None or not channel.is_open:
             return
-        if not self._window.follow(self._demand, self._received_count):
+        has_changed = self._window.follow(self._demand, self._received_count)
+        self._run.note_pause(self._window.size == PAUSED)
+        if not has_changed:
             return
         upstream = self._upstream
         if was_consuming:

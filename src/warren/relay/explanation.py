@@ -46,6 +46,8 @@ def _explain_running(status: LinkStatus, now: int) -> Explanation:
         return Explanation(f"the destination has not confirmed {messages}{used_up}", status.unconfirmed_since)
     if unconfirmed:
         return FORWARDING
+    if status.paused_since:
+        return Explanation("the consumers of the queue here want no more messages", status.paused_since)
     idle_since = max(status.delivered_at, status.connected_at)
     if now - idle_since < _CONFIRM_EXPECTED_MS:
         return FORWARDING

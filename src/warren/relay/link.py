@@ -137,6 +137,7 @@ class Link:
             delivered_timestamp=timestamp_ms(forwarder.delivered_properties) if forwarder is not None else 0,
             source_ready=run.source_ready if run is not None else -1,
             source_counted_at=run.source_counted_at if run is not None else 0,
+            paused_since=run.paused_since if run is not None else 0,
         )
 
     # --- private ----------------------------------------------------------------------------------

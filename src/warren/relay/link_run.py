@@ -96,7 +96,7 @@ class LinkRun(ForwardingListener):
     __slots__ = (
         "_after", "_attempt", "_dialer", "_filter", "_log", "_name", "_plan", "_settings", "_started_at",
         "_turn", "consuming", "destination", "forwarder", "is_completed", "is_ended", "is_set_up", "outcome",
-        "publishing", "settled", "source", "source_counted_at", "source_ready",
+        "paused_since", "publishing", "settled", "source", "source_counted_at", "source_ready",
     )  # fmt: skip
 
     def __init__(
@@ -141,6 +141,8 @@ class LinkRun(ForwardingListener):
         # The number of messages ready in the source and when that was known; -1: unknown. See `count_source`.
         self.source_ready = -1
         self.source_counted_at = 0
+        # Since when the plan does not consume, for want of demand at the destination; 0 while it does.
+        self.paused_since = 0
 
     # --- for the plan -----------------------------------------------------------------------------
 
@@ -212,6 +214,11 @@ class LinkRun(ForwardingListener):
         """Note that the source has `ready` messages now, for the lag that the status shows."""
         self.source_ready = ready
         self.source_counted_at = self._turn.now()
+
+    def note_pause(self, is_paused: bool) -> None:
+        """Note, for the status, whether the plan does not consume because the destination wants nothing."""
+        if is_paused != bool(self.paused_since):
+            self.paused_since = self._turn.now() if is_paused else 0
 
     def fail(self, error: BrokerRefused) -> None:
         """End the run because of `error`; ignored if it has ended."""

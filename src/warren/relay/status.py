@@ -110,6 +110,8 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     # The number of messages ready in the source, as of `source_counted_at`; -1 if it is not known.
     source_ready: int
     source_counted_at: int
+    # Since when a federated queue wants no messages, so that the link does not consume; 0 if it does.
+    paused_since: int = 0
 
     @property
     def blocked_status(self) -> str:

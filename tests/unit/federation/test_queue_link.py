@@ -130,6 +130,9 @@ def test_the_queue_is_declared_at_the_upstream_and_not_consumed_without_consumer
     site.publish(3)
     assert site.consumers_there() == []
     assert live(site.there).message_count == 3
+    assert site.link.status().paused_since
+    site.consume()
+    assert not site.link.status().paused_since
 
 
 def test_a_queue_with_other_properties_is_used_as_it_is() -> None:
