@@ -104,3 +104,21 @@ def internal_exchanges(client: HttpClient) -> list[dict[str, Any]]:
     """The exchanges that downstreams have declared at an upstream."""
     found: list[dict[str, Any]] = client.get("/exchanges/%2f")
     return [entry for entry in found if entry["name"].startswith("federation: ")]
+
+
+def federate_warren(
+    client: HttpClient, upstream: str, port: int, pattern: str, vhost: str = "/", **settings: object
+) -> None:
+    """Let the Warren of `client` federate its exchanges with names that match `pattern` from `port`."""
+    value = {"uri": f"amqp://127.0.0.1:{port}", "reconnect-delay": 1, **settings}
+    path = f"/parameters/federation-upstream/{quoted(vhost)}/{upstream}"
+    assert client.status(f"PUT {path}", {"value": value}) in (201, 204)
+    policy = {"pattern": pattern, "apply-to": "exchanges", "definition": {"federation-upstream": upstream}}
+    assert client.status(f"PUT /policies/{quoted(vhost)}/federate-{upstream}", policy) in (201, 204)
+
+
+def is_linked(client: HttpClient, exchange: str, upstream: str | None = None) -> bool:
+    """True if all links of `exchange` at the Warren of `client` are running, or that to `upstream`."""
+    found = [link for link in client.get("/federation-links") if link.get("exchange") == exchange]
+    found = [link for link in found if upstream in (None, link["upstream"])]
+    return bool(found) and all(link["status"] == "running" for link in found)

@@ -127,16 +127,6 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
          "arguments": {"x-queue-type": "quorum"}},
         "queue type 'quorum' is not supported yet: queue 'q.quorum' in vhost '/'",
     ),
-    "parameters": (
-        {"name": "s", "vhost": "/", "component": "federation-upstream", "value": {"uri": "amqp://"}},
-        "parameter 's' in vhost '/': component federation-upstream not found",
-    ),
-    "policies": (
-        {"name": "p", "vhost": "/", "pattern": "", "apply-to": "all", "priority": 0,
-         "definition": {"federation-upstream-set": "all"}},
-        "policy 'p' in vhost '/': [{<<\"federation-upstream-set\">>,<<\"all\">>}]"
-        " are not recognised policy settings",
-    ),
 }  # fmt: skip
 
 

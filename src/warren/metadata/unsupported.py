@@ -1,4 +1,4 @@
-"""Refuses commands that are too costly, or need federation or quorum queues.
+"""Refuses commands that are too costly, or need quorum queues.
 
 They are refused before they reach the metadata, which still reads those in an older log.
 """
@@ -14,13 +14,9 @@ from warren.metadata.commands import (
     SetPolicy,
     SetTopicPermissions,
 )
-from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
 from warren.metadata.policies import UPSTREAM_PATTERN
-from warren.model.erlang_terms import printed_pairs
 from warren.model.patterns import TOO_LARGE, is_too_large
 
-# Components of parameters and keys of policies that nothing executes yet.
-_FEATURES = frozenset((UPSTREAM, UPSTREAM_SET, UPSTREAM_PATTERN))
 _QUORUM = "quorum"
 
 
@@ -32,12 +28,6 @@ def unsupported(command: MetadataCommand) -> str | None:
     for pattern in _patterns(command):
         if is_too_large(pattern):
             return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
-    if isinstance(command, SetParameter) and command.component in _FEATURES:
-        return validation.failed([f"component {command.component} not found"])
-    if isinstance(command, SetPolicy) and isinstance(command.definition, Mapping):
-        unknown = {key: value for key, value in command.definition.items() if key in _FEATURES}
-        if unknown:
-            return validation.failed([f"{printed_pairs(unknown)} are not recognised policy settings"])
     if isinstance(command, PutVhost) and command.default_queue_type == _QUORUM:
         return f"queue type '{_QUORUM}' is not supported yet: default of vhost '{command.name}'"
     return None

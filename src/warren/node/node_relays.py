@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 
+from warren.federation.federated_exchanges import FederatedExchanges, FederationDependencies
+from warren.federation.federated_queues import FederatedQueues
 from warren.management.relay_view import RelayView
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.model.coroutine_driver import Pending, drive
@@ -12,6 +14,7 @@ from warren.node.link_dry_run import LinkDryRun
 from warren.node.link_events import LinkEvents
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
+from warren.queues.local import LocalQueue
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkState
@@ -44,13 +47,29 @@ class NodeRelays:
                 cluster_name=self._cluster_name,
             )
         )
+        federation = FederationDependencies(
+            metadata=broker.metadata,
+            links=self.links,
+            link=self._link_dependencies("federation"),
+            later=broker.server.later,
+            cluster_name=self._cluster_name,
+        )
+        self._federated_exchanges = FederatedExchanges(federation)
+        self._federated_queues = FederatedQueues(federation, self._find_queue)
+        self._is_started = False
 
     def start(self) -> None:
         """Start all links; call it when clients can connect, since a link may connect to its own node."""
+        self._is_started = True
         self._shovels.start()
+        self._federated_exchanges.start()
+        self._federated_queues.start()
 
     async def stop(self) -> None:
         """Stop all links, each within a bounded time; none is started any more."""
+        if self._is_started:
+            self._federated_exchanges.stop()
+            self._federated_queues.stop()
         stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         drive(_completed(self.links.stop(), lambda: stopped.set_result(None)))
         await stopped
@@ -72,6 +91,11 @@ class NodeRelays:
             return False
         link.restart()
         return True
+
+    def _find_queue(self, vhost: str, name: str) -> LocalQueue | None:
+        """The live queue `name` of `vhost`, if there is one now."""
+        services = self._broker.server.vhost_services.get(vhost)
+        return None if services is None else services.vhost.queues.get(name)
 
     def _cluster_name(self) -> str:
         name = self._broker.metadata.global_parameters.by_name.get(CLUSTER_NAME)

@@ -46,7 +46,7 @@ class CheckedDefinitions(Struct, frozen=True):
 def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -> CheckedDefinitions:
     """Check `commands`; bindings that their exchanges would refuse are dropped, as in RabbitMQ.
 
-    Left out is what RabbitMQ has and Warren does not support: queues of other types and federation.
+    Left out is what RabbitMQ has and Warren does not support: queues of other types.
     DefinitionsError for an exchange or queue that is invalid anywhere.
     """
     checked: list[MetadataCommand] = []

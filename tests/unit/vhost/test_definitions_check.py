@@ -10,8 +10,6 @@ from warren.metadata.commands import (
     DeclareQueue,
     MetadataCommand,
     PutVhost,
-    SetParameter,
-    SetPolicy,
 )
 from warren.metadata.definitions_import import DefinitionsError
 from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
@@ -50,16 +48,11 @@ def test_a_feature_of_rabbitmq_that_warren_lacks_is_named(live: LiveVhost) -> No
     commands: list[MetadataCommand] = [
         DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
         kept,
-        SetParameter(vhost="v", component="federation-upstream", name="s", value={}),
-        SetPolicy(vhost="v", name="p", pattern="", definition={"federation-upstream-set": "all"}),
         PutVhost(name="w", default_queue_type="quorum"),
     ]
     found = check_definitions(commands, live.metadata)
     left_out = [
         "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
-        "parameter 's' in vhost 'v': component federation-upstream not found",
-        "policy 'p' in vhost 'v': [{<<\"federation-upstream-set\">>,<<\"all\">>}]"
-        " are not recognised policy settings",
         "queue type 'quorum' is not supported yet: default of vhost 'w'",
     ]
     assert found == CheckedDefinitions([kept], left_out)

@@ -1,0 +1,135 @@
+"""Warren federates exchanges of RabbitMQ 3.10.8 and of Warren: from a policy to messages that arrive."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pika
+import pytest
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.federation import (
+    channel_at,
+    eventually,
+    federate_warren,
+    is_linked,
+    messages,
+    rabbitmq,
+)
+from tests.rabbitmq import RabbitMQ, is_installed
+from tests.warren_process import free_port
+
+pytestmark = pytest.mark.slow
+needs_rabbitmq = [
+    pytest.mark.rabbitmq,
+    pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here"),
+]
+
+UPSTREAM = "upstream"
+MESSAGES = 20_000
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RabbitMQ]:
+    with rabbitmq(tmp_path_factory.mktemp("rabbitmq")) as started:
+        started.control("set_cluster_name", UPSTREAM)
+        yield started
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+@pytest.mark.parametrize("kind", ["topic", "direct", "fanout", "headers"])
+def test_messages_of_rabbitmq_arrive_by_policy(
+    client: HttpClient, node: BrokerProcess, upstream: RabbitMQ, kind: str
+) -> None:
+    name = f"from.rabbitmq.{kind}"
+    arguments = {"x-match": "all", "n": 1} if kind == "headers" else None
+    with channel_at(node.port) as here, channel_at(upstream.port) as there:
+        here.exchange_declare(name, kind, durable=True)
+        here.queue_declare(f"q.{kind}")
+        here.queue_bind(f"q.{kind}", name, "k", arguments)
+        federate_warren(client, kind, upstream.port, f"^{name}$")
+        eventually(lambda: is_linked(client, name))
+        there.basic_publish(name, "k", b"one", pika.BasicProperties(headers={"n": 1}, message_id="m"))
+        ((method, properties, body),) = messages(here, f"q.{kind}", 1)
+    assert (method.exchange, method.routing_key, body) == (name, "k", b"one")
+    assert (properties.message_id, properties.headers["n"]) == ("m", 1)
+    assert properties.headers["x-received-from"] == [
+        {
+            "uri": f"amqp://127.0.0.1:{upstream.port}",
+            "exchange": name,
+            "redelivered": False,
+            "cluster-name": UPSTREAM,
+            "vhost": "/",
+        }
+    ]
+    # RabbitMQ takes what Warren declares for its own.
+    cluster = client.get("/cluster-name")["name"]
+    listed = upstream.control("list_exchanges", "name", "type", "--quiet")
+    assert f"federation: {name} -> {cluster} A\tx-federation-upstream" in listed
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+def test_bindings_are_made_and_removed_at_rabbitmq(
+    client: HttpClient, node: BrokerProcess, upstream: RabbitMQ
+) -> None:
+    def keys() -> list[str]:
+        columns = ("source_name", "routing_key", "destination_name")
+        lines = upstream.control("list_bindings", *columns, "--quiet").splitlines()
+        rows = [line.split("\t") for line in lines]
+        return sorted(row[1] for row in rows if row[0] == "keys" and row[2].startswith("federation: "))
+
+    with channel_at(node.port) as here:
+        here.exchange_declare("keys", "direct", durable=True)
+        here.queue_declare("one")
+        here.queue_declare("other")
+        here.queue_bind("one", "keys", "a")
+        federate_warren(client, "keys", upstream.port, "^keys$")
+        eventually(lambda: keys() == ["a"])
+        here.queue_bind("other", "keys", "a")
+        here.queue_bind("other", "keys", "b")
+        here.queue_unbind("one", "keys", "a")
+        eventually(lambda: keys() == ["a", "b"])
+        here.queue_delete("other")
+        eventually(lambda: keys() == [])
+    assert client.status("DELETE /policies/%2f/federate-keys") == 204
+    eventually(lambda: "keys" not in upstream.control("list_queues", "name", "--quiet"))
+    assert not [link for link in client.get("/federation-links") if link["exchange"] == "keys"]
+
+
+def test_messages_of_another_warren_arrive_after_its_kill(
+    client: HttpClient, node: BrokerProcess, tmp_path: Path
+) -> None:
+    port = free_port()
+    arguments = ("--data-dir", str(tmp_path / "data"), "--port", str(port))
+    persistent = pika.BasicProperties(delivery_mode=2)
+    expected = [b"%d" % number for number in range(200)]
+    found: list[bytes] = []
+    with channel_at(node.port) as here:
+        here.exchange_declare("killed", "fanout", durable=True)
+        here.queue_declare("q.killed")
+        here.queue_bind("q.killed", "killed")
+        with broker(*arguments):
+            federate_warren(client, "killed", port, "^killed$")
+            eventually(lambda: is_linked(client, "killed"))
+            with channel_at(port) as there:
+                for body in expected[:100]:
+                    there.basic_publish("killed", "", body, persistent)
+            # The end of the block is a SIGKILL.
+        eventually(lambda: not is_linked(client, "killed"))
+        with broker(*arguments):
+            with channel_at(port) as there:
+                for body in expected[100:]:
+                    there.basic_publish("killed", "", body, persistent)
+            eventually(lambda: is_linked(client, "killed"))
+
+            def has_all() -> bool:
+                while True:
+                    method, _, body = here.basic_get("q.killed", auto_ack=True)
+                    if method is None:
+                        break
+                    found.append(body)
+                return set(found) >= set(expected)
+
+            eventually(has_all)
+    assert client.status("DELETE /policies/%2f/federate-killed") == 204
