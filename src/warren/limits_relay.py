@@ -39,3 +39,5 @@ LINK_NUMBER_MAX = 2**31 - 1
 URIS_MAX = 100
 # Upstreams of a set: each is a link for each exchange and queue that the set applies to.
 UPSTREAM_SET_SIZE_MAX = 1_000
+# How often a link asks its source for the number of ready messages: as often as statistics are shown.
+SOURCE_COUNTED_MS = 5_000

@@ -10,7 +10,8 @@ from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.flow.rate_limiter import RateLimiter
-from warren.limits_relay import LINK_RECONNECT_MAX_MS
+from warren.limits_relay import LINK_RECONNECT_MAX_MS, SOURCE_COUNTED_MS
+from warren.model.coroutine_driver import drive
 from warren.model.message import Message
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
@@ -138,7 +139,7 @@ class LinkRun(ForwardingListener):
         self.is_set_up = False
         # True if it has ended because the requested number of messages was forwarded.
         self.is_completed = False
-        # The number of messages ready in the source and when that was known; -1: unknown. See `count_source`.
+        # The number of messages ready in the source and when that was known; -1: unknown.
         self.source_ready = -1
         self.source_counted_at = 0
         # Since when the plan does not consume, for want of demand at the destination; 0 while it does.
@@ -208,12 +209,30 @@ class LinkRun(ForwardingListener):
             no_ack=self._settings.ack_mode is AckMode.NO_ACK,
             arguments=arguments or {},
         )
-        return (await self.consuming.call(consume, methods.BasicConsumeOk)).consumer_tag
+        answer = await self.consuming.call(consume, methods.BasicConsumeOk)
+        if queue:
+            self.watch_source(queue)
+        return answer.consumer_tag
 
-    def count_source(self, ready: int) -> None:
-        """Note that the source has `ready` messages now, for the lag that the status shows."""
-        self.source_ready = ready
-        self.source_counted_at = self._turn.now()
+    def watch_source(self, queue: str) -> None:
+        """Count the ready messages of `queue` now and then, for the lag that the status shows.
+
+        `consume` calls it. The count ends when the broker refuses it.
+        """
+        self.call_later(SOURCE_COUNTED_MS, lambda: drive(self._count_source(queue)))
+
+    async def _count_source(self, queue: str) -> None:
+        """Ask for the number of ready messages, on a channel of its own, which a refusal ends."""
+        assert self.source is not None
+        try:
+            channel = await self.source.connection.open_channel(ChannelListener())
+            declare = methods.QueueDeclare(queue=queue, passive=True)
+            self.source_ready = (await channel.call(declare, methods.QueueDeclareOk)).message_count
+            self.source_counted_at = self._turn.now()
+            await channel.close()
+        except BrokerRefused:
+            return
+        self.watch_source(queue)
 
     def note_pause(self, is_paused: bool) -> None:
         """Note, for the status, whether the plan does not consume because the destination wants nothing."""

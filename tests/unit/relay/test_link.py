@@ -5,7 +5,7 @@ from tests.unit.relay.network import Network, endpoint
 from tests.unit.session.client import Broker, publication
 
 from warren.client.answer import Answer
-from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS
+from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS, SOURCE_COUNTED_MS
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
 from warren.relay.link_filter import LinkFilter
@@ -24,6 +24,7 @@ class QueueToQueue(LinkPlan):
         # The arguments of the queue `to`.
         self.arguments = arguments or {}
         self.torn_down = 0
+        self.run: LinkRun | None = None
         self.completions = 0
         # The part that raises an exception, and what tearing down waits for.
         self.broken = ""
@@ -35,6 +36,7 @@ class QueueToQueue(LinkPlan):
 
     async def set_up(self, run: LinkRun) -> None:
         self._maybe_raise("at once")
+        self.run = run
         await run.connect_destination()
         self._maybe_raise("set up")
         publishing = await run.open_destination_channel()
@@ -334,3 +336,27 @@ def test_the_rate_and_the_filter_of_the_settings_are_those_of_the_forwarder() ->
     assert site.received() == [b"1"]
     site.network.pass_time(1_100)
     assert site.received() == [b"2", b"3"]
+
+
+def test_the_source_is_counted_now_and_then() -> None:
+    site = Site(prefetch_count=2).start()
+    assert site.link.status().source_ready == -1
+    site.network.hold("destination")
+    site.publish(b"1", b"2", b"3", b"4", b"5")
+    site.network.pass_time(SOURCE_COUNTED_MS)
+    status = site.link.status()
+    assert (status.source_ready, status.source_counted_at) == (3, site.network.clock.now)
+    site.network.release("destination")
+    site.network.pass_time(SOURCE_COUNTED_MS)
+    assert site.link.status().source_ready == 0
+
+
+def test_a_count_that_the_source_refuses_is_not_repeated_and_harms_nothing() -> None:
+    site = Site().start()
+    run = site.plan.run
+    assert run is not None
+    run.watch_source("unknown")
+    site.network.pass_time(3 * SOURCE_COUNTED_MS)
+    assert site.link.state is LinkState.RUNNING
+    site.publish(b"1")
+    assert site.received() == [b"1"]
