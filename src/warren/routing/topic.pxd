@@ -39,4 +39,4 @@ cdef list planted(TrieNode root)
 @cython.locals(node=TrieNode, words=list, path=list, depth=Py_ssize_t)
 cdef remove_pattern(TrieNode root, str pattern)
 
-cdef list split_words(str key)
+cpdef list split_words(str key)
