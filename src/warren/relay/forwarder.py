@@ -25,9 +25,11 @@ from warren.client.errors import BrokerRefused
 from warren.flow.rate_limiter import RateLimiter
 from warren.framing.outbox import Outbox
 from warren.limits_relay import LINK_UNCONFIRMED_MAX, REFUSAL_PAUSE_MAX_MS, REFUSAL_PAUSE_MIN_MS
-from warren.model.message import NO_PROPERTIES, Message
+from warren.model.message import NO_PROPERTIES, Message, published_at_of
 from warren.model.turn import Turn
 from warren.relay.status import Hold
+
+_UNCONFIRMED_MAX = LINK_UNCONFIRMED_MAX
 
 
 class AckMode(StrEnum):
@@ -99,7 +101,7 @@ class Forwarder(ChannelListener):
         # Sequences above `_first` that are settled: True if acknowledged, False if rejected.
         self._ahead: dict[int, bool] = {}
         # How many may be unconfirmed: after a refusal one, and one more with each confirm.
-        self._unconfirmed_max = LINK_UNCONFIRMED_MAX
+        self._unconfirmed_max = _UNCONFIRMED_MAX
         # When the last confirm came, or the first publish that is unconfirmed.
         self._progress_at = 0
         # The tag up to which all deliveries are settled, and up to which the source was told so.
@@ -192,7 +194,7 @@ class Forwarder(ChannelListener):
 
     def delivered(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
         """Publish `message`, at once unless the destination takes no publishes now."""
-        self.delivered_at = message.published_at
+        self.delivered_at = published_at_of(message)
         self.delivered_properties = message.property_list
         if self._waiting or not self._may_publish():
             if self._is_finishing:
@@ -331,7 +333,7 @@ class Forwarder(ChannelListener):
             self._reject(tag)
             return
         self.confirmed_count += 1
-        if self._unconfirmed_max < LINK_UNCONFIRMED_MAX:
+        if self._unconfirmed_max < _UNCONFIRMED_MAX:
             self._accept()
         self._settle(tag)
 
