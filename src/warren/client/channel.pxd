@@ -57,7 +57,8 @@ cdef class ClientChannel:
     cpdef uint64_t publish(self, Message message, bint is_mandatory=*) except? 0
     cpdef acknowledge(self, uint64_t delivery_tag, bint is_multiple)
     cpdef reject(self, uint64_t delivery_tag, bint is_multiple, bint is_requeued)
-    cpdef handle(self, FrameReader reader)
+    cpdef Py_ssize_t handle_run(self, FrameReader reader, Py_ssize_t work) except -1
+    cdef _handle(self, FrameReader reader)
     @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, size=Py_ssize_t, index=uint32_t,
                    sequence=uint64_t)
     cdef _receive_method(self, FrameReader reader)

@@ -180,8 +180,20 @@ class ClientChannel:
 
     # --- input ------------------------------------------------------------------------------------
 
-    def handle(self, reader: FrameReader) -> None:
-        """Process the frame under the cursor. Raises BrokerRefused if it is not valid."""
+    def handle_run(self, reader: FrameReader, work: int) -> int:
+        """Process the frame under the cursor, and those that follow it on this channel, at most `work`.
+
+        Returns the work that is left. Raises BrokerRefused or FrameError for a frame that is not valid.
+        """
+        while True:
+            self._handle(reader)
+            work -= 1
+            if not work or not self.is_open or not reader.is_next_of(self._number):
+                return work
+            reader.advance()
+
+    def _handle(self, reader: FrameReader) -> None:
+        """Process the frame under the cursor."""
         if reader.kind == _METHOD:
             self._receive_method(reader)
         elif reader.kind == _HEADER:

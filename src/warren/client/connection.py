@@ -264,7 +264,8 @@ class ClientConnection:
             if number:
                 channel = channels.get(number)
                 if channel is not None:
-                    channel.handle(reader)
+                    # The last frame is counted below.
+                    work = channel.handle_run(reader, work) + 1
                     if not channel.is_open:
                         channels.pop(number, None)
                 elif self.state is not ClientState.CLOSING and not _is_close_ok(reader):

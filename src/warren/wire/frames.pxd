@@ -25,6 +25,9 @@ cdef class FrameReader:
     @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
                    size=Py_ssize_t, length=uint32_t)
     cpdef bint advance(self) except -1
+    @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
+                   size=Py_ssize_t, length=uint32_t)
+    cpdef bint is_next_of(self, int channel) except -1
     cpdef bint has_more(self) except -1
     @cython.locals(unread=bytes)
     cpdef bytes take_unread(self)

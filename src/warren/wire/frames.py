@@ -82,6 +82,18 @@ class FrameReader:
             self._refuse_end(raw[at + size + _HEAD_SIZE])
         return True
 
+    def is_next_of(self, channel: int) -> bool:
+        """True if the next frame is complete, in `data`, and on `channel`."""
+        data = self.data
+        raw = data
+        at = self._position
+        left = self._end - at
+        if left < _OVERHEAD or ((raw[at + 1] << 8) | raw[at + 2]) != channel:
+            return False
+        length = (raw[at + 3] << 24) | (raw[at + 4] << 16) | (raw[at + 5] << 8) | raw[at + 6]
+        size = length
+        return size <= self.frame_size_max and left >= size + _OVERHEAD
+
     def has_more(self) -> bool:
         """True if fed bytes were not visited yet; otherwise they are released."""
         if self._position < self._end or self._rest is not None:

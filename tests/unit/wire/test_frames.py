@@ -81,6 +81,25 @@ def test_what_was_not_visited_can_be_taken(frames: list[Frame], cuts: list[int],
     assert reader.take_unread() == b""
 
 
+def test_whether_the_next_frame_is_of_a_channel_is_known_only_if_it_is_complete() -> None:
+    reader = FrameReader()
+    data = encoded((1, 1, b"a"), (3, 0x0102, b"b"), (2, 1, b"c"))
+    reader.feed(data[:-1])
+    assert reader.is_next_of(1)
+    assert reader.advance()
+    assert not reader.is_next_of(1)
+    assert reader.is_next_of(0x0102)
+    assert reader.advance()
+    # The last frame lacks its end.
+    assert not reader.is_next_of(1)
+    assert not reader.advance()
+    reader.feed(data[-1:])
+    assert reader.is_next_of(1)
+    assert reader.advance()
+    reader.feed(b"\x01\0\x01\xff\xff\xff\xff\xce" + bytes(20))
+    assert not reader.is_next_of(1)
+
+
 def test_the_cost_of_single_bytes_is_linear() -> None:
     def seconds(size: int) -> float:
         reader = FrameReader()
