@@ -85,6 +85,7 @@ class QueueLink:
         )
         self._run = queue_run
         queue_run.follow_demand()
+        run.watch_source(upstream.queue)
 
     async def tear_down(self, run: LinkRun) -> None:
         """Leave the queue at the upstream, whose messages are not ours to delete."""

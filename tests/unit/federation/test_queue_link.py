@@ -5,6 +5,7 @@ from tests.unit.relay.network import Network, endpoint, target
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.federation.queue_link import FederatedQueue, QueueLink
+from warren.limits_relay import SOURCE_COUNTED_MS
 from warren.metadata.federation_definition import Upstream
 from warren.metadata.records import QueueRecord
 from warren.queues.classic import ClassicQueue
@@ -265,3 +266,10 @@ def test_a_demand_that_changes_while_the_link_is_down_is_followed_when_it_is_up(
     site.start()
     site.publish(2)
     assert consumer.receive() == bodies(2)
+
+
+def test_the_messages_that_wait_at_the_upstream_are_counted() -> None:
+    site = Site().start()
+    site.publish(7)
+    site.network.pass_time(SOURCE_COUNTED_MS)
+    assert site.link.status().source_ready == 7
