@@ -142,6 +142,17 @@ def test_a_dry_run_says_that_an_end_cannot_be_reached(client: HttpClient) -> Non
     assert "secret" not in json.dumps(answer.value)
 
 
+def test_a_dry_run_of_an_existing_shovel_uses_its_stored_password(
+    node: BrokerProcess, client: HttpClient, command: Any
+) -> None:
+    put_shovel(client, "stored", src_uri=uri(node.port), src_queue="s", dest_uri="amqp://", dest_queue="d")
+    assert "***" in command("shovels", "show", "stored")
+    assert "refused" not in command("shovels", "check", "stored")
+    hidden = uri(node.port, "guest:***")
+    value = {"src-uri": hidden, "src-queue": "s", "dest-uri": "amqp://", "dest-queue": "d"}
+    assert client.ask("POST /warren/shovels/%2F/check", {"value": value}).status == 400
+
+
 def test_an_exchange_without_upstreams_is_explained(client: HttpClient) -> None:
     answer = client.get("/warren/federation/%2F/exchange/amq.topic")
     assert (answer["can_run"], answer["steps"][0]["state"]) == (False, "refused")

@@ -316,6 +316,8 @@ export interface DryRun {
 
 /** The definition of a shovel. */
 export interface DryRunBody {
+  /** An existing shovel, whose stored passwords take the place of hidden ones. */
+  name?: string;
   value: unknown;
 }
 

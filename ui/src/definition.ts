@@ -1,14 +1,8 @@
-/** Definitions of shovels and upstreams as fields of a form: keys, passwords in addresses, and errors. */
+/** Definitions of shovels and upstreams as fields of a form: addresses, values, and errors. */
 
 import type { Json } from "./api";
 
 export type Definition = Record<string, Json>;
-
-const PASSWORD = /(:\/\/[^\s:/@]*:)[^\s]*@/;
-const HIDDEN = "***";
-
-/** An address with its password replaced by asterisks. */
-export const masked = (uri: string): string => uri.replace(PASSWORD, `$1${HIDDEN}@`);
 
 /** The addresses of a key, which is one of them or a list. */
 export function addressesOf(value: Json | undefined): string[] {
@@ -16,21 +10,13 @@ export function addressesOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.map(String) : [String(value)];
 }
 
-/** Addresses written one per line; a password that is still masked is that of the old address in its line. */
-export function writtenAddresses(text: string, before: Json | undefined): string | string[] {
-  const old = addressesOf(before);
+/** Addresses written one per line; the broker puts stored passwords in place of the asterisks that it shows. */
+export function writtenAddresses(text: string): string | string[] {
   const lines = text
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
-  const found = lines.map((line, index) => {
-    if (!line.includes(`:${HIDDEN}@`)) return line;
-    const kept = old.find((uri) => masked(uri) === line) ?? old[index] ?? "";
-    const password = PASSWORD.exec(kept)?.[0].slice(PASSWORD.exec(kept)?.[1]?.length ?? 0, -1);
-    if (password === undefined) throw new Error("write the password in place of ***");
-    return line.replace(`:${HIDDEN}@`, () => `:${password}@`);
-  });
-  return found.length === 1 ? (found[0] ?? "") : found;
+  return lines.length === 1 ? (lines[0] ?? "") : lines;
 }
 
 /** A value as it was typed: a number or a truth value if it looks like one, else text. */

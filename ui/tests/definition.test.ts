@@ -1,24 +1,9 @@
 import { expect, test } from "vitest";
-import { addressesOf, masked, refusedFields, typed, writtenAddresses } from "../src/definition";
-
-test("passwords of addresses are masked, also those with a slash or an at sign", () => {
-  expect(masked("amqp://u:secret@host/%2f")).toBe("amqp://u:***@host/%2f");
-  expect(masked("amqp://u:a@b/c@host")).toBe("amqp://u:***@host");
-  expect(masked("amqp://host/v")).toBe("amqp://host/v");
-  expect(masked("amqp://")).toBe("amqp://");
-});
-
-test("a masked password is that of the old address", () => {
-  expect(writtenAddresses("amqp://u:***@new", "amqp://u:s$&t@old")).toBe("amqp://u:s$&t@new");
-  expect(writtenAddresses("amqp://b:***@two\namqp://a:***@one", ["amqp://a:1@one", "amqp://b:2@two"])).toEqual([
-    "amqp://b:2@two",
-    "amqp://a:1@one",
-  ]);
-  expect(() => writtenAddresses("amqp://u:***@new", undefined)).toThrow("password");
-});
+import { addressesOf, refusedFields, typed, writtenAddresses } from "../src/definition";
 
 test("addresses are written one per line", () => {
-  expect(writtenAddresses(" amqp:// \n\n", undefined)).toBe("amqp://");
+  expect(writtenAddresses(" amqp:// \n\n")).toBe("amqp://");
+  expect(writtenAddresses("a\nb")).toEqual(["a", "b"]);
   expect(addressesOf(["a", "b"])).toEqual(["a", "b"]);
   expect(addressesOf(undefined)).toEqual([]);
 });

@@ -2,7 +2,7 @@
 
 import { ApiError } from "../api";
 import type { Parameter } from "../api-types";
-import { addressesOf, type Definition, masked, refusedFields, typed, writtenAddresses } from "../definition";
+import { addressesOf, type Definition, refusedFields, typed, writtenAddresses } from "../definition";
 import { asText } from "../format";
 import { parseArguments } from "./arguments";
 import { Field, FieldErrors, Form, type FormValues } from "./form";
@@ -40,13 +40,13 @@ const NAMES = ["src-uri", "dest-uri", ...KEYS];
 export function ShovelForm({ old, save }: ShovelFormProps) {
   const before = withCurrentNames((old?.value ?? {}) as Definition);
   const text = (key: string) => (before[key] === undefined ? "" : asText(before[key]));
-  const addresses = (key: string) => addressesOf(before[key]).map(masked).join("\n") || (old ? "" : "amqp://");
+  const addresses = (key: string) => addressesOf(before[key]).join("\n") || (old ? "" : "amqp://");
   const others = Object.entries(before)
     .filter(([key]) => !NAMES.includes(key))
     .map(([key, value]) => `${key} = ${asText(value)}`)
     .join("\n");
   const submit = async (values: FormValues) => {
-    const definition = definitionOf(values, before);
+    const definition = definitionOf(values);
     try {
       await save(old?.vhost ?? values.vhost ?? "/", old?.name ?? values.name ?? "", definition);
     } catch (failure) {
@@ -164,15 +164,11 @@ function withCurrentNames(value: Definition): Definition {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [OLD_KEYS[key] ?? key, item]));
 }
 
-function definitionOf(values: FormValues, before: Definition): Definition {
+function definitionOf(values: FormValues): Definition {
   const wrong: Record<string, string> = {};
   const definition: Definition = {};
   for (const key of ["src-uri", "dest-uri"]) {
-    try {
-      definition[key] = writtenAddresses(values[key] ?? "", before[key]);
-    } catch (error) {
-      wrong[key] = error instanceof Error ? error.message : String(error);
-    }
+    definition[key] = writtenAddresses(values[key] ?? "");
   }
   for (const key of KEYS) {
     const text = (values[key] ?? "").trim();

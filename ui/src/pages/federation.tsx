@@ -12,7 +12,7 @@ import { notify } from "../components/notice";
 import { Sparkline } from "../components/sparkline";
 import { type Column, LiveTable } from "../components/table";
 import { VhostField } from "../components/vhost-select";
-import { addressesOf, type Definition, masked, refusedFields, typed, writtenAddresses } from "../definition";
+import { addressesOf, type Definition, refusedFields, typed, writtenAddresses } from "../definition";
 import { asText } from "../format";
 import { useLive } from "../live";
 import { link } from "../router";
@@ -111,7 +111,7 @@ function Upstreams() {
           { label: "Name", show: ({ name }) => name },
           {
             label: "Addresses",
-            show: ({ value }) => addressesOf((value as Definition).uri).map((uri) => <div key={uri}>{masked(uri)}</div>),
+            show: ({ value }) => addressesOf((value as Definition).uri).map((uri) => <div key={uri}>{uri}</div>),
           },
           { label: "Settings", show: ({ value }) => settings(value as Definition) },
           { label: "Virtual host", show: ({ vhost }) => vhost },
@@ -152,7 +152,7 @@ function UpstreamForm({ old, done }: { old?: Parameter; done: () => void }) {
     .map(([key, value]) => `${key} = ${asText(value)}`)
     .join("\n");
   const save = async (values: FormValues) => {
-    const value = upstreamOf(values, before);
+    const value = upstreamOf(values);
     const name = old?.name ?? values.name ?? "";
     try {
       await put(path("parameters", UPSTREAM, old?.vhost ?? values.vhost ?? "/", name), { value });
@@ -176,7 +176,7 @@ function UpstreamForm({ old, done }: { old?: Parameter; done: () => void }) {
         label="Addresses"
         rows={2}
         required
-        value={addressesOf(before.uri).map(masked).join("\n")}
+        value={addressesOf(before.uri).join("\n")}
         placeholder="amqp://user:password@host:5672/vhost"
         note="one per line, tried in turn. A password that stays *** is not changed."
       />
@@ -257,14 +257,10 @@ function UpstreamForm({ old, done }: { old?: Parameter; done: () => void }) {
   );
 }
 
-function upstreamOf(values: FormValues, before: Definition): Definition {
+function upstreamOf(values: FormValues): Definition {
   const wrong: Record<string, string> = {};
   const definition: Definition = {};
-  try {
-    definition.uri = writtenAddresses(values.uri ?? "", before.uri);
-  } catch (error) {
-    wrong.uri = error instanceof Error ? error.message : String(error);
-  }
+  definition.uri = writtenAddresses(values.uri ?? "");
   for (const key of KEYS) {
     const text = (values[key] ?? "").trim();
     if (text) definition[key] = key === "exchange" || key === "queue" ? text : typed(text);

@@ -12,7 +12,7 @@ import { ShovelForm } from "../components/shovel-form";
 import { Sparkline } from "../components/sparkline";
 import { Badge } from "../components/status";
 import { type Column, LiveTable } from "../components/table";
-import { addressesOf, type Definition, masked } from "../definition";
+import { addressesOf, type Definition } from "../definition";
 import { useLive } from "../live";
 import { mayMakePolicies, mayMonitor } from "../session";
 
@@ -129,7 +129,7 @@ function End({ definition, end }: { definition: Definition; end: "src" | "dest" 
         : `${exchange}${key === undefined ? "" : ` with key ${key}`}`}
       {addressesOf(definition[`${end}-uri`]).map((uri) => (
         <small key={uri} class="why quiet">
-          {masked(uri)}
+          {uri}
         </small>
       ))}
     </>

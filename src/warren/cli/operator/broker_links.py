@@ -114,7 +114,9 @@ def _check(session: Session, arguments: Arguments) -> None:
         raise ObjectNotFound(_ABSENT)
     definition = (before or {}) | _given(arguments)
     path = filled("/warren/shovels/{vhost}/check", arguments)
-    _print_steps(session, session.api.send("POST", path, {"value": definition}))
+    _print_steps(
+        session, session.api.send("POST", path, {"value": definition, "name": arguments["name"] or ""})
+    )
 
 
 def _explain(session: Session, arguments: Arguments) -> None:

@@ -1,6 +1,6 @@
 """Dry runs of shovels and federation: what would be made where, and which rights are missing."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NotRequired, TypedDict
 
 from aiohttp import web
 from msgspec.structs import asdict
@@ -12,12 +12,17 @@ from warren.management.operation import doc, documented
 from warren.management.relay_view import DryRunStep, StepState
 from warren.management.replies import RequestRefused, bad_request, error_reply, reply
 from warren.management.request_body import read_fields
+from warren.metadata.parameter_secrets import HiddenPasswordError, unmasked_parameter
+from warren.metadata.shovel_definition import SHOVEL
 
 
 class DryRunBody(TypedDict):
     """The definition of a shovel."""
 
     value: Any
+    name: NotRequired[
+        Annotated[str, doc("An existing shovel, whose stored passwords take the place of hidden ones.")]
+    ]
 
 
 class DryRunStepShape(TypedDict):
@@ -41,15 +46,18 @@ class DryRunShape(TypedDict):
 @documented(body=DryRunBody, response=DryRunShape)
 async def check_shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Try what a shovel with this definition would do, with the rights of the user, and change nothing."""
-    vhost = vhost_in_path(request, node).name
-    value = (await read_fields(request)).get("value")
+    vhost = vhost_in_path(request, node)
+    fields = await read_fields(request)
+    value, name = fields.get("value"), fields.get("name")
     if node.relays.check_shovel is None:
         raise _unavailable()
     if not isinstance(value, dict):
         raise bad_request("value must be an object, the definition of a shovel")
     try:
-        steps = await node.relays.check_shovel(vhost, value, user_of(request))
-    except ValueError as error:
+        known = unmasked_parameter(SHOVEL, value, vhost.parameters.by_key.get((SHOVEL, str(name))))
+        assert isinstance(known, dict)
+        steps = await node.relays.check_shovel(vhost.name, known, user_of(request))
+    except (ValueError, HiddenPasswordError) as error:
         raise bad_request(str(error)) from None
     return _reply(steps)
 
