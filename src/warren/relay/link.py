@@ -29,6 +29,7 @@ _TRANSITIONS = {
     LinkState.TERMINATED: (LinkState.STARTING, LinkState.STOPPED),
 }
 _STOPPED = "it was stopped"
+_RESTARTED = "it was restarted"
 _COMPLETED = "all messages it was asked for were forwarded"
 
 
@@ -156,8 +157,6 @@ class Link:
         while self._is_wanted:
             run = await self._run_once()
             is_completed = run.is_completed
-            if is_completed:
-                self._is_wanted = False
             if self._is_wanted:
                 await self._wait(run)
         self._is_running = False
@@ -190,11 +189,19 @@ class Link:
             self._last_error = error
             self._last_error_at = dependencies.turn.now()
             dependencies.log("warning", f"{self._name()} has ended: {error.text}", {})
-        self._enter(LinkState.TERMINATED, error.text if error is not None else _STOPPED)
+        if run.is_completed:
+            self._is_wanted = False
+        self._enter(LinkState.TERMINATED, error.text if error is not None else self._planned_end(run))
         await self._close(run, error)
         self._totals = self._counters()
         self._run = None
         return run
+
+    def _planned_end(self, run: LinkRun) -> str:
+        """Return why `run` has ended without an error."""
+        if run.is_completed:
+            return _COMPLETED
+        return _RESTARTED if self._is_wanted else _STOPPED
 
     async def _set_up(self, run: LinkRun) -> None:
         try:

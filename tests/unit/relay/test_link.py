@@ -193,6 +193,7 @@ def test_a_limited_link_forwards_so_many_and_then_stops() -> None:
     assert site.ready("source", "from") == 1
     assert site.link.state is LinkState.STOPPED
     assert site.plan.completions == 1
+    assert site.plan.torn_down == 1
     assert site.link.status().reason == "all messages it was asked for were forwarded"
 
 
@@ -359,4 +360,16 @@ def test_a_count_that_the_source_refuses_is_not_repeated_and_harms_nothing() -> 
     site.network.pass_time(3 * SOURCE_COUNTED_MS)
     assert site.link.state is LinkState.RUNNING
     site.publish(b"1")
+    assert site.received() == [b"1"]
+
+
+def test_a_restart_is_the_reason_while_the_old_run_is_settled() -> None:
+    site = Site().start()
+    site.network.hold("destination")
+    site.publish(b"1")
+    site.link.restart()
+    assert site.link.state is LinkState.TERMINATED
+    assert site.link.status().reason == "it was restarted"
+    site.network.release("destination")
+    assert site.link.state is LinkState.RUNNING
     assert site.received() == [b"1"]
