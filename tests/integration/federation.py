@@ -106,15 +106,15 @@ def internal_exchanges(client: HttpClient) -> list[dict[str, Any]]:
     return [entry for entry in found if entry["name"].startswith("federation: ")]
 
 
-def federate_warren(
-    client: HttpClient, upstream: str, port: int, pattern: str, vhost: str = "/", **settings: object
-) -> None:
+def federate_warren(client: HttpClient, upstream: str, port: int, pattern: str, **settings: object) -> None:
     """Let the Warren of `client` federate its exchanges with names that match `pattern` from `port`."""
     value = {"uri": f"amqp://127.0.0.1:{port}", "reconnect-delay": 1, **settings}
-    path = f"/parameters/federation-upstream/{quoted(vhost)}/{upstream}"
-    assert client.status(f"PUT {path}", {"value": value}) in (201, 204)
+    assert client.status(f"PUT /parameters/federation-upstream/%2f/{upstream}", {"value": value}) in (
+        201,
+        204,
+    )
     policy = {"pattern": pattern, "apply-to": "exchanges", "definition": {"federation-upstream": upstream}}
-    assert client.status(f"PUT /policies/{quoted(vhost)}/federate-{upstream}", policy) in (201, 204)
+    assert client.status(f"PUT /policies/%2f/federate-{upstream}", policy) in (201, 204)
 
 
 def is_linked(client: HttpClient, exchange: str, upstream: str | None = None) -> bool:

@@ -1,13 +1,16 @@
 """Warren federates exchanges of RabbitMQ 3.10.8 and of Warren: from a policy to messages that arrive."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pika
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.cut_proxy import cut_proxy
 from tests.integration.federation import (
+    bindings_to_internal_exchanges,
     channel_at,
     eventually,
     federate_warren,
@@ -19,11 +22,6 @@ from tests.rabbitmq import RabbitMQ, is_installed
 from tests.warren_process import free_port
 
 pytestmark = pytest.mark.slow
-needs_rabbitmq = [
-    pytest.mark.rabbitmq,
-    pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here"),
-]
-
 UPSTREAM = "upstream"
 MESSAGES = 20_000
 
@@ -133,3 +131,91 @@ def test_messages_of_another_warren_arrive_after_its_kill(
 
             eventually(has_all)
     assert client.status("DELETE /policies/%2f/federate-killed") == 204
+
+
+@pytest.mark.parametrize("max_hops", [1, 2])
+def test_a_ring_of_three_brokers_does_not_loop(max_hops: int) -> None:
+    with ExitStack() as stack:
+        nodes = [stack.enter_context(broker()) for _ in range(3)]
+        clients = [HttpClient(node) for node in nodes]
+        channels = [stack.enter_context(channel_at(node.port)) for node in nodes]
+        for number, client in enumerate(clients):
+            assert client.status("PUT /cluster-name", {"name": f"c{number}"}) in (201, 204)
+            channels[number].exchange_declare("ring", "fanout", durable=True)
+            channels[number].queue_declare("q")
+            channels[number].queue_bind("q", "ring")
+        for number, client in enumerate(clients):
+            before = nodes[number - 1].port
+            federate_warren(client, "before", before, "^ring$", **{"max-hops": max_hops})
+        eventually(lambda: all(is_linked(client, "ring") for client in clients))
+        # With two hops, the binding of each broker must have reached the one before the last.
+        expected = 1 if max_hops == 1 else 2
+        for client in clients:
+            eventually(lambda client=client: len(bindings_to_internal_exchanges(client, "ring")) == expected)
+        channels[0].basic_publish("ring", "", b"one")
+        reached = 1 + max_hops
+        counts = [1 if number < reached else 0 for number in range(3)]
+
+        def found() -> list[int]:
+            return [channel.queue_declare("q", passive=True).method.message_count for channel in channels]
+
+        eventually(lambda: found() == counts)
+        # A message that circulated would be there again: as many as pass in the time of the others.
+        channels[0].basic_publish("ring", "", b"two")
+        eventually(lambda: found() == [2 * count for count in counts])
+        for client in clients:
+            links = client.get("/federation-links")
+            assert [link["status"] for link in links] == ["running"]
+            client.close()
+
+
+def test_no_message_is_lost_while_the_link_is_cut_again_and_again(
+    client: HttpClient, node: BrokerProcess, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        there = stack.enter_context(broker("--data-dir", str(tmp_path / "data")))
+        proxy = stack.enter_context(cut_proxy(there.port))
+        here = stack.enter_context(channel_at(node.port))
+        here.exchange_declare("cut", "fanout", durable=True)
+        here.queue_declare("q.cut")
+        here.queue_bind("q.cut", "cut")
+        federate_warren(client, "cut", proxy.port, "^cut$")
+        eventually(lambda: is_linked(client, "cut"))
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", there.port))
+        publishing = connection.channel()
+        persistent = pika.BasicProperties(delivery_mode=2)
+        for number in range(MESSAGES):
+            publishing.basic_publish("cut", "", b"%d" % number, persistent)
+            if number % (MESSAGES // 5) == MESSAGES // 10:
+                proxy.cut()
+        connection.close()
+        found: list[int] = []
+
+        def has_all() -> bool:
+            while True:
+                method, _, body = here.basic_get("q.cut", auto_ack=True)
+                if method is None:
+                    return len(set(found)) == MESSAGES
+                found.append(int(body))
+
+        eventually(has_all, 120)
+    # Order is kept; what was not acknowledged when the link was cut has arrived twice.
+    first = list(dict.fromkeys(found))
+    assert first == list(range(MESSAGES))
+    assert client.status("DELETE /policies/%2f/federate-cut") == 204
+
+
+def test_clients_are_told_a_new_name_of_the_cluster() -> None:
+    def name_at(port: int) -> object:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", port))
+        properties = connection._impl.server_properties
+        connection.close()
+        return properties["cluster_name"]
+
+    with broker() as node:
+        client = HttpClient(node)
+        before = client.get("/cluster-name")["name"]
+        assert name_at(node.port) == before
+        client.status("PUT /cluster-name", {"name": "renamed"})
+        assert name_at(node.port) == "renamed"
+        client.close()

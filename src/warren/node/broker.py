@@ -32,7 +32,7 @@ from warren.metadata.commands import (
 )
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, import_commands
-from warren.metadata.events import Event, UserRemoved, VhostAdded, VhostRemoved
+from warren.metadata.events import Event, ParameterChanged, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
@@ -230,6 +230,10 @@ class Broker:
             self.tree.remove(event.vhost)
         elif isinstance(event, UserRemoved):
             self.tree.disconnect(lambda user, _: user == event.user, f"user '{event.user}' is deleted")
+        elif isinstance(event, ParameterChanged) and not event.vhost and event.name == CLUSTER_NAME:
+            # Downstreams of a federation recognise messages and bindings by the name that they were told.
+            named = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
+            self.server.offer.rename_cluster(named if isinstance(named, str) else self.cluster_name)
 
     def _session_settings(self) -> SessionSettings:
         config = self._config

@@ -224,6 +224,11 @@ class Offer:
         self.tune = tune.encode()
         self._starts: dict[tuple[tuple[int, int], tuple[str, ...]], bytes] = {}
 
+    def rename_cluster(self, name: str) -> None:
+        """Tell clients that connect from here on that the cluster is called `name`."""
+        self.settings.server_properties["cluster_name"] = name
+        self._starts.clear()
+
     def start(self, version: tuple[int, int], mechanisms: tuple[str, ...]) -> bytes:
         """The encoded connection.start for a protocol version and SASL mechanisms in order of preference."""
         start = self._starts.get((version, mechanisms))
