@@ -17,7 +17,8 @@ CLIENT_TLS_FILE_SIZE_MAX = 4_194_304
 # Bindings that a federation link makes at its upstream before it waits for an answer: few round trips for
 # many bindings, and little that waits in the outbox.
 BINDINGS_UNANSWERED_MAX = 100
-# Links of federated exchanges of a node: each has a socket, and a policy can apply to a million exchanges.
+# Links of federated exchanges of a node, and as many of federated queues: each has a socket, and a policy can
+# apply to a million exchanges or queues.
 FEDERATION_LINKS_MAX = 10_000
 # Publishes of a link that may be unconfirmed, also if its prefetch is 0, which AMQP does not limit: the
 # largest prefetch that AMQP can express.
