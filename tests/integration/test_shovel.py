@@ -6,7 +6,7 @@ from pathlib import Path
 import pika
 import pytest
 from tests.integration.api import HttpClient
-from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.shovels import (
     await_state,
     confirming,
@@ -143,3 +143,38 @@ def test_shovels_run_again_after_a_restart(tmp_path: Path) -> None:
         channel.basic_publish("", "a", b"m")
         wait_until(lambda: ready(channel, "b") == 1)
         client.close()
+
+
+def test_a_static_shovel_runs_and_cannot_be_changed_over_http(tmp_path: Path, other: BrokerProcess) -> None:
+    file = tmp_path / "warren.conf"
+    file.write_text(
+        f"shovel.fixed.src-uri.1 = {uri(1)}\nshovel.fixed.src-uri.2 = {uri(other.port)}\n"
+        f"shovel.fixed.src-queue = s\nshovel.fixed.dest-uri = {uri(other.port)}\n"
+        "shovel.fixed.dest-queue = d\n"
+        "shovel.fixed.dest-add-forward-headers = true\nshovel.fixed.src-prefetch-count = 10\n"
+        'shovel.fixed.dest-publish-properties = {"delivery_mode": 2}\nshovel.fixed.reconnect-delay = 1\n'
+    )
+    with broker(config=file) as node, confirming(other.port) as channel:
+        client = HttpClient(node)
+        shown = await_state(client, "fixed", "running")
+        assert (shown["type"], shown["src_queue"], shown["prefetch_count"]) == ("static", "s", 10)
+        assert "vhost" not in shown
+        assert client.status("DELETE /shovels/vhost/%2F/fixed") == 404
+        assert client.status("DELETE /shovels/vhost/%2F/fixed/restart") == 404
+        assert client.get("/parameters") == []
+        channel.basic_publish("", "s", b"m")
+        wait_until(lambda: ready(channel, "d") == 1)
+        [(_, properties)] = take(channel, "d")
+        entry = properties.headers["x-shovelled"][0]
+        assert list(entry) == ["shovelled-by", "shovel-type", "shovel-name", "src-uri", "dest-uri"]
+        assert (entry["shovel-type"], properties.delivery_mode) == ("static", 2)
+        client.close()
+
+
+def test_a_wrong_static_shovel_is_refused_with_its_place_and_without_its_password(tmp_path: Path) -> None:
+    file = tmp_path / "warren.conf"
+    file.write_text("\nshovel.wrong.src-uri = http://u:secret@h\nshovel.wrong.dest-uri = amqp://\n")
+    status, text = refusal("--config", str(file))
+    assert status == 1
+    assert "warren.conf:2: shovel 'wrong': Must specify 'src-exchange' or 'src-queue'" in text
+    assert "secret" not in text

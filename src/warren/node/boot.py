@@ -133,7 +133,7 @@ class Node:
             config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
         )
         self._loop_context = LoopContext(loop, self.broker.turn)
-        self.relays = NodeRelays(self.broker, self._loop_context)
+        self.relays = NodeRelays(self.broker, self._loop_context, config)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
         server = self.broker.server

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from warren.client.rabbitmq_uri import uri_without_credentials
 from warren.node import settings
 from warren.node.config import Config
 from warren.node.setting_types import Family, Setting
@@ -33,10 +34,18 @@ def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[Eff
     values = config.family(setting)
     if not values:
         return [EffectiveSetting(setting.key, "none", config.place(setting.key) or _DEFAULT)]
-    return [
+    rows = [
         _row(config, f"{setting.key}.{name}", written_word(setting.parse, value), is_secret=False)
         for name, value in values.items()
     ]
+    return [_without_credentials(row) for row in rows] if setting is settings.STATIC_SHOVELS else rows
+
+
+def _without_credentials(row: EffectiveSetting) -> EffectiveSetting:
+    """Hide the password in the address of a shovel."""
+    if row.value is None or "://" not in row.value:
+        return row
+    return EffectiveSetting(row.key, uri_without_credentials(row.value), row.origin)
 
 
 def written_word(parse: Callable[[str], object], value: object) -> object:

@@ -55,7 +55,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.rates_mode", "management.sample_retention_policies",
     ),
     "the plugin is not supported": (
-        "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors", "shovel",
+        "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors",
         "federation", "tracing", "trace", "amqp1_0", "mqtt", "stomp", "web_mqtt", "web_stomp",
     ),
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (

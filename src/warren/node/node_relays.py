@@ -10,10 +10,14 @@ from warren.management.relay_view import RelayView
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.model.coroutine_driver import Pending, drive
 from warren.node.broker import Broker
+from warren.node.config import Config
+from warren.node.config_file import ConfigError
+from warren.node.errors import BootRefused
 from warren.node.link_dry_run import LinkDryRun
 from warren.node.link_events import LinkEvents
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
+from warren.node.static_shovels import static_definitions, static_shovels
 from warren.queues.local import LocalQueue
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
@@ -29,8 +33,14 @@ _LEVELS = {LinkState.STARTING: logging.DEBUG, LinkState.TERMINATED: logging.DEBU
 class NodeRelays:
     """The links that this node runs, and who decides which there are."""
 
-    def __init__(self, broker: Broker, loop_context: LoopContext) -> None:
+    def __init__(self, broker: Broker, loop_context: LoopContext, config: Config) -> None:
+        """Create the links of the configuration; raises BootRefused if one of them is wrong."""
         self._broker = broker
+        try:
+            static = static_shovels(config)
+            self._static_definitions = static_definitions(config)
+        except ConfigError as error:
+            raise BootRefused(str(error)) from error
         self.dialer = NodeDialer(
             OutgoingConnections(loop_context),
             LocalConnections(broker.server, broker.metadata, loop_context),
@@ -45,7 +55,8 @@ class NodeRelays:
                 link_dependencies=self._link_dependencies("shovel"),
                 later=broker.server.later,
                 cluster_name=self._cluster_name,
-            )
+            ),
+            static,
         )
         federation = FederationDependencies(
             metadata=broker.metadata,
@@ -81,6 +92,7 @@ class NodeRelays:
         return RelayView(
             statuses=lambda: self.links.statuses().values(),
             restart=self._restart,
+            static_shovels=self._static_definitions,
             check_shovel=dry_run.check_shovel,
             check_federation=dry_run.explain,
         )

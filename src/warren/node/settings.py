@@ -585,6 +585,9 @@ DISK_RELATIVE: Setting[float | None] = Setting(
     "publishers are blocked",
 )  # fmt: skip
 
+STATIC_SHOVELS: Family[str] = Family(
+    "shovel", {}, text, "static shovels: `shovel.NAME.KEY = VALUE`, with the keys of the parameter `shovel`"
+)
 # Each setting once, although some have two names in this module.
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
     {

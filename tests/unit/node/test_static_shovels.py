@@ -1,0 +1,76 @@
+"""Static shovels of the configuration: how their keys are read, refused, and shown without passwords."""
+
+import pytest
+
+from warren.node.config import Config
+from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.effective_settings import effective_settings
+from warren.node.static_shovels import static_definitions, static_shovels
+
+ENDS = {"s.src-uri": "amqp://u:secret@a", "s.dest-uri": "amqp://b", "s.src-queue": "q"}
+
+
+def config(**keys: str) -> Config:
+    """A configuration with the ends of the shovel `s`, and other keys."""
+    given = ENDS | {f"s.{key.replace('_', '-')}": value for key, value in keys.items()}
+    return Config(
+        [
+            ConfigEntry(f"shovel.{key}", value, f"f:{line}")
+            for line, (key, value) in enumerate(given.items(), 1)
+        ]
+    )
+
+
+def test_values_have_the_types_of_their_keys() -> None:
+    found = static_definitions(
+        config(
+            src_queue_args='{"x-max-length": 5}', src_delete_after="7", prefetch_count="9", rate_limit="0.5",
+            dest_queue="7", add_timestamp_header="true", src_predeclared="false", reconnect_delay="2",
+        )
+    )["s"]  # fmt: skip
+    assert (found["src-queue-args"], found["src-delete-after"]) == ({"x-max-length": 5}, 7)
+    assert (found["prefetch-count"], found["rate-limit"], found["reconnect-delay"]) == (9, 0.5, 2)
+    assert (found["dest-queue"], found["add-timestamp-header"], found["src-predeclared"]) == (
+        "7",
+        True,
+        False,
+    )
+
+
+def test_numbered_addresses_are_tried_in_their_order() -> None:
+    given = [ConfigEntry(f"shovel.s.{key}", value, "f") for key, value in (
+        ("src-uri.1", "amqp://a"), ("src-uri.2", "amqp://b"), ("dest-uri", "amqp://c"), ("src-queue", "q"),
+    )]  # fmt: skip
+    [shovel] = static_shovels(Config(given))
+    assert shovel.definition.source.uris == ("amqp://a", "amqp://b")
+    assert shovel.is_static
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "text"),
+    [
+        ("prefetch_count", "many", "should be a number"),
+        ("nonsense", "1", "Unrecognised terms"),
+        ("src_exchange", "x", "Cannot specify 'src-exchange' and 'src-queue'"),
+        ("ack_mode", "sometimes", "ack-mode"),
+        ("src_queue_args", "[", "src-queue-args"),
+    ],
+)
+def test_a_wrong_key_is_refused_with_the_place_of_the_shovel(key: str, value: str, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        static_shovels(config(**{key: value}))
+    assert str(caught.value).startswith("f:1: shovel 's': ")
+    assert text in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_key_without_a_name_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        static_shovels(Config([ConfigEntry("shovel.src-uri", "amqp://a", "f:1")]))
+    assert str(caught.value) == "f:1: the keys of a static shovel are shovel.NAME.KEY"
+
+
+def test_addresses_are_shown_without_their_credentials() -> None:
+    shown = {row.key: row.value for row in effective_settings(config())}
+    assert shown["shovel.s.src-uri"] == "amqp://a"
+    assert shown["shovel.s.src-queue"] == "q"
