@@ -56,6 +56,8 @@ def test_a_refused_shovel_is_not_there_after_a_restart_and_a_password_is(tmp_pat
         client.close()
         assert node.stop() == 0
         assert not any("secret" in line for line in node.lines)
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert [file for file in files if b"secret" in file.read_bytes()] == []
     with broker(*arguments) as node:
         client = HttpClient(node)
         (exported,) = client.get("/definitions")["parameters"]

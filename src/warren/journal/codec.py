@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from warren.journal.parameter_cipher import Cipher, decrypted_command, encrypted_command
 from warren.metadata import commands
 from warren.metadata.commands import Json, MetadataCommand, PermissionCommand, VhostCommand
 from warren.metadata.leases import LeaseRecord, LeaseState
@@ -38,20 +39,20 @@ class CodecError(Exception):
     """The bytes do not represent a command that this version knows."""
 
 
-def encode_entry(index: int, made: Iterable[MetadataCommand]) -> bytes:
-    """Encode `made`, the commands at `index` of the log."""
-    entry = [index, *(_encoded(command) for command in made)]
+def encode_entry(index: int, made: Iterable[MetadataCommand], cipher: Cipher | None = None) -> bytes:
+    """Encode `made`, the commands at `index` of the log, with secrets encrypted by `cipher`."""
+    entry = [index, *(_encoded(encrypted_command(command, cipher)) for command in made)]
     return _to_json(entry).encode("ascii")
 
 
-def decode_entry(data: bytes) -> tuple[int, list[MetadataCommand]]:
+def decode_entry(data: bytes, cipher: Cipher | None = None) -> tuple[int, list[MetadataCommand]]:
     """The index and the commands that `encode_entry` was given.
 
     CodecError if `data` is not such an entry.
     """
     try:
         index, *made = _from_json(data.decode("ascii"))
-        return int(index), [_decoded(name, fields) for name, fields in made]
+        return int(index), [decrypted_command(_decoded(name, fields), cipher) for name, fields in made]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CodecError(f"unknown command: {error}") from error
 

@@ -25,6 +25,7 @@ from warren.journal.codec import encode_entry
 from warren.journal.durability import PendingReadWriteSets, ReadWriteSet, durable_commands, read_write_set
 from warren.journal.file_format import NAME, SALT_SIZE, UNFINISHED_NAME, encode_batch
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWaterMarkFile
+from warren.journal.parameter_cipher import Cipher
 from warren.journal.recovery import RecoveredLog
 from warren.journal.snapshot import JournalSnapshot
 from warren.limits import (
@@ -62,6 +63,8 @@ class JournalDependencies(Struct, frozen=True, kw_only=True):
     make_future: Callable[[], ReplyFuture]
     # Called with each first error, and with None when writing works again.
     report: Callable[[OSError | None], None]
+    # Encrypts secrets in the file; None leaves them as they are.
+    cipher: Cipher | None = None
 
 
 class Journal:
@@ -168,7 +171,7 @@ class Journal:
         else:
             self._index = max(self._index, self._metadata.index)
             proposal.index = self._index + 1
-            proposal.entry = encode_entry(proposal.index, made)
+            proposal.entry = encode_entry(proposal.index, made, self._dependencies.cipher)
             proposal.read_write_set = read_write_set(self._metadata, command)
             self._index += 1
             self._pending_sets.add(proposal.read_write_set)
@@ -233,7 +236,12 @@ class Journal:
         self._generation += 1
         salt = self._dependencies.random_bytes(SALT_SIZE)
         return JournalSnapshot(
-            self._metadata, self._index, salt, log_id=self._log_id, generation=self._generation
+            self._metadata,
+            self._index,
+            salt,
+            log_id=self._log_id,
+            generation=self._generation,
+            cipher=self._dependencies.cipher,
         )
 
     def _rewrite(self, snapshot: JournalSnapshot) -> list[DiskStep]:

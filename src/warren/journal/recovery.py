@@ -21,6 +21,7 @@ from warren.journal.file_format import (
 )
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWaterMarkFile
 from warren.journal.high_water_mark import NAME as MARK_NAME
+from warren.journal.parameter_cipher import Cipher
 from warren.limits import JOURNAL_SKIPPED_NUMBERS
 from warren.metadata.commands import CommandContext, DoubtNumbers, Outcome
 from warren.metadata.machine import Metadata
@@ -61,7 +62,7 @@ class RecoveredLog:
     loss: JournalLossError | None = None
 
 
-def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
+def recover(disk: Disk, metadata: Metadata, cipher: Cipher | None = None) -> RecoveredLog:
     """Rebuild `metadata`, which must be empty, from `disk`; damaged records are left out and reported.
 
     Raises JournalError for a newer format or a file of another kind; OSError from the disk.
@@ -69,16 +70,19 @@ def recover(disk: Disk, metadata: Metadata) -> RecoveredLog:
     found = RecoveredLog(mark=HighWaterMarkFile.read(disk))
     size = disk.names().get(NAME)
     if size is not None:
-        read_log(disk.read(NAME, 0, size), metadata, found)
+        read_log(disk.read(NAME, 0, size), metadata, found, cipher)
     found.loss = find_loss(found, is_mark_there=MARK_NAME in disk.names())
     return found
 
 
-def read_log(data: bytes, metadata: Metadata, found: RecoveredLog) -> None:
-    """Rebuild `metadata` from the file with the content `data`, and fill in `found`."""
+def read_log(data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None = None) -> None:
+    """Rebuild `metadata` from the file with the content `data`, and fill in `found`.
+
+    Without a `cipher` secrets stay encrypted, and can be written again as they are.
+    """
     metadata.is_replaying = True
     try:
-        _JournalReader(data, metadata, found).read()
+        _JournalReader(data, metadata, found, cipher).read()
     finally:
         metadata.is_replaying = False
 
@@ -130,7 +134,8 @@ def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> JournalLo
 class _JournalReader:
     """One pass over the file."""
 
-    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog) -> None:
+    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None) -> None:
+        self._cipher = cipher
         self._data = data
         self._metadata = metadata
         self._found = found
@@ -173,7 +178,7 @@ class _JournalReader:
             self._found.generation = int.from_bytes(body[LOG_ID_SIZE:], "big")
         elif kind == ENTRY:
             try:
-                index, commands = decode_entry(body)
+                index, commands = decode_entry(body, self._cipher)
             except CodecError as error:
                 self._found.damage.append(JournalError(at, str(error)))
                 return

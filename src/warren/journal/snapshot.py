@@ -12,6 +12,7 @@ from msgspec import Struct
 from warren.journal.codec import encode_entry
 from warren.journal.file_format import BATCH, ENTRY, STATE_END, encode_head, encode_origin, seed_of
 from warren.journal.high_water_mark import HighWaterMark
+from warren.journal.parameter_cipher import Cipher
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     DoubtNumbers,
@@ -48,8 +49,16 @@ class JournalSnapshot:
     """The durable metadata at the time of creation, as bytes; `size` is their number after iteration."""
 
     def __init__(
-        self, metadata: Metadata, index: int, salt: bytes, *, log_id: bytes, generation: int
+        self,
+        metadata: Metadata,
+        index: int,
+        salt: bytes,
+        *,
+        log_id: bytes,
+        generation: int,
+        cipher: Cipher | None = None,
     ) -> None:
+        self._cipher = cipher
         head = encode_head(salt)
         self.seed = seed_of(head)
         self._head = head + encode_origin(log_id, generation, self.seed)
@@ -79,7 +88,7 @@ class JournalSnapshot:
         waiting = [self._head]
         size = len(self._head)
         for command in self._entries():
-            record = encode(ENTRY, encode_entry(_NO_INDEX, (command,)), seed)
+            record = encode(ENTRY, encode_entry(_NO_INDEX, (command,), self._cipher), seed)
             waiting.append(record)
             size += len(record)
             if size >= JOURNAL_CHUNK_SIZE:

@@ -22,7 +22,7 @@ class HiddenPasswordError(Exception):
 
 def masked_parameter(component: str, value: Json) -> Json:
     """`value` with hidden passwords, to be shown."""
-    return _with_uris(component, value, lambda _key, uri: masked_uri(uri))
+    return with_uris(component, value, lambda _key, uri: masked_uri(uri))
 
 
 def unmasked_parameter(component: str, value: Json, stored: Json) -> Json:
@@ -43,10 +43,10 @@ def unmasked_parameter(component: str, value: Json, stored: Json) -> Json:
             )
         return filled
 
-    return _with_uris(component, value, unmasked)
+    return with_uris(component, value, unmasked)
 
 
-def _with_uris(component: str, value: Json, change: Callable[[str, str], str]) -> Json:
+def with_uris(component: str, value: Json, change: Callable[[str, str], str]) -> Json:
     """A copy of `value` with each address changed; itself if it has none."""
     keys = _ADDRESSES.get(component, ())
     if not isinstance(value, Mapping) or not any(key in value for key in keys):

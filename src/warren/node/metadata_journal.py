@@ -16,12 +16,15 @@ from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.locked_directory import make_directory
 from warren.runtime.randomness import random_bytes
+from warren.runtime.secret_key import SecretKey, read_or_create_key
 from warren.runtime.timers import PeriodicTimer
 from warren.runtime.worker_thread import WorkerThread
 
 logger = logging.getLogger("warren.journal")
 
 _NAME = "metadata"
+# The key with which secrets in the metadata are encrypted.
+_KEY = "secret.key"
 # Interval at which the journal checks whether to sync the high-water mark.
 _MAINTENANCE_S = 1.0
 
@@ -40,7 +43,8 @@ class MetadataJournal:
         try:
             make_directory(self._path)
             self._disk = DirectoryDisk(self._path, loop, self._worker)
-            found = recover(self._disk, self.metadata)
+            cipher = SecretKey(read_or_create_key(data / _KEY))
+            found = recover(self._disk, self.metadata, cipher)
             self._judge(found, is_damage_skipped=is_damage_skipped)
             self._begin(found)
         except JournalError as error:
@@ -56,6 +60,7 @@ class MetadataJournal:
                 random_bytes=random_bytes,
                 make_future=loop.create_future,
                 report=self._report,
+                cipher=cipher,
             ),
             found,
         )

@@ -1,0 +1,68 @@
+"""Addresses with passwords are encrypted in the log, and nothing else."""
+
+import pytest
+from tests.unit.journal.test_snapshot import OneFile
+
+from warren.journal.codec import decode_entry, encode_entry
+from warren.journal.recovery import recover
+from warren.journal.snapshot import JournalSnapshot
+from warren.metadata.commands import CommandContext, Json, MetadataCommand, PutVhost, SetParameter
+from warren.metadata.machine import Metadata
+from warren.runtime.secret_key import KEY_SIZE, SecretKey
+
+KEY, OTHER = (SecretKey(bytes([number]) * KEY_SIZE) for number in (1, 2))
+URI = "amqp://u:secret@h"
+
+
+def upstream(uri: Json) -> SetParameter:
+    return SetParameter(vhost="v", component="federation-upstream", name="n", value={"uri": uri}, user="u")
+
+
+@pytest.mark.parametrize("uri", [URI, [URI, "amqp://plain"], "amqp://u:sécret\ud800@h"])
+def test_an_address_with_a_password_is_encrypted_and_decrypted(uri: Json) -> None:
+    data = encode_entry(1, [upstream(uri)], KEY)
+    assert b"cret" not in data
+    assert (b"plain" in data) == isinstance(uri, list)
+    assert decode_entry(data, KEY) == (1, [upstream(uri)])
+    assert encode_entry(1, [upstream(uri)], KEY) == data
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        upstream("amqp://h"),
+        upstream(5),
+        upstream("encrypted:?"),
+        SetParameter(vhost="v", component="federation-upstream-set", name="n", value=[{"upstream": "a"}]),
+        PutVhost(name=URI),
+    ],
+)
+def test_nothing_else_is_encrypted(command: MetadataCommand) -> None:
+    assert encode_entry(1, [command], KEY) == encode_entry(1, [command])
+    assert decode_entry(encode_entry(1, [command], KEY), KEY) == (1, [command])
+
+
+def test_without_the_key_an_address_stays_encrypted_and_can_be_written_again() -> None:
+    data = encode_entry(1, [upstream(URI)], KEY)
+    for cipher in (None, OTHER):
+        _, found = decode_entry(data, cipher)
+        assert found != [upstream(URI)]
+        assert encode_entry(1, found, cipher) == data
+
+
+def test_a_log_from_before_encryption_is_read() -> None:
+    assert decode_entry(encode_entry(1, [upstream(URI)]), KEY) == (1, [upstream(URI)])
+
+
+def test_a_snapshot_has_encrypted_addresses() -> None:
+    metadata, again = Metadata(), Metadata()
+    for index, command in enumerate((PutVhost(name="v"), upstream(URI)), 1):
+        metadata.apply(command, CommandContext(index=index, now=0))
+    snapshot = JournalSnapshot(metadata, 2, bytes(8), log_id=bytes(8), generation=1, cipher=KEY)
+    data = b"".join(snapshot)
+    assert data == b"".join(snapshot)
+    assert b"secret" not in data
+    assert recover(OneFile(data), again, KEY).damage == []
+    vhost = again.vhost("v")
+    assert vhost is not None
+    assert vhost.parameters.by_key["federation-upstream", "n"] == {"uri": URI}
