@@ -264,3 +264,73 @@ def test_an_upstream_that_refuses_a_binding_ends_the_run_with_its_reason(sites: 
     sites.network.pass_time(60_000)
     assert sites.is_running
     assert sites.keys_there() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"channel_use_mode": "single"},
+        {"bind_nowait": True},
+        {"bind_nowait": True, "channel_use_mode": "single"},
+        {"ack_mode": "on-publish"},
+        {"ack_mode": "no-ack"},
+        {"prefetch_count": 0},
+    ],
+)
+def test_messages_and_bindings_pass_with_any_settings(settings: dict[str, object]) -> None:
+    sites = TwoSites().start()
+    sites.declare()
+    sites.bind("a")
+    sites.federate(**settings)
+    sites.bind("b")
+    sites.unbind("a")
+    assert sites.keys_there() == ["b"]
+    for number in range(5):
+        sites.publish_there("b", b"%d" % number)
+    assert sites.bodies_here() == [b"%d" % number for number in range(5)]
+    assert sites.there.services.vhost.queues[QUEUE].message_count == 0
+
+
+def test_a_refused_binding_ends_the_run_also_if_nothing_waits_for_its_answer() -> None:
+    sites = TwoSites().start()
+    sites.declare()
+    sites.federate(bind_nowait=True)
+    sites.client_there.ask(methods.ExchangeDelete(exchange="x"))
+    sites.network.exchange()
+    sites.bind("a")
+    assert "NOT_FOUND" in sites.link.status().last_error
+    sites.network.pass_time(60_000)
+    assert sites.keys_there() == ["a"]
+
+
+def test_a_definition_that_cannot_be_used_is_the_reason_of_the_link() -> None:
+    sites = TwoSites().start()
+    sites.declare()
+    sites.federate(prefetch_count=-1)
+    status = sites.link.status()
+    assert status.state is LinkState.TERMINATED
+    assert "prefetch-count" in status.reason
+
+
+def test_bindings_made_while_the_link_starts_are_not_missed() -> None:
+    sites = TwoSites().start()
+    sites.declare()
+    for number in range(150):
+        sites.bind(f"k{number}")
+    sites.set_upstream()
+    # The link stops between two exchanges of bytes, and bindings change meanwhile.
+    definition = {"federation-upstream": "u"}
+    sites.here.proposals.apply(SetPolicy(vhost="/", name="p", pattern="^x", definition=definition))
+    for number in range(60):
+        for _, pair in list(sites.network.pairs):
+            pair.exchange()
+        while sites.here.turns:
+            sites.here.turn()
+        while sites.there.turns:
+            sites.there.turn()
+        sites.client_here.ask(methods.QueueBind(queue="q", exchange="x", routing_key=f"n{number}"))
+        sites.client_here.ask(methods.QueueUnbind(queue="q", exchange="x", routing_key=f"k{number}"))
+    sites.network.exchange()
+    expected = [f"k{number}" for number in range(60, 150)] + [f"n{number}" for number in range(60)]
+    assert sites.is_running
+    assert sorted(sites.keys_there()) == sorted(expected)
