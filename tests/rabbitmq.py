@@ -93,6 +93,13 @@ class RabbitMQ:
             self._process.wait(5)
         self._process = None
 
+    def kill(self) -> None:
+        """Kill it with SIGKILL, as a crash does; `start` starts it again."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(5)
+            self._process = None
+
     def remove(self) -> None:
         """Remove its files."""
         shutil.rmtree(self._directory, ignore_errors=True)

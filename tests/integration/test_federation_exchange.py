@@ -219,3 +219,37 @@ def test_clients_are_told_a_new_name_of_the_cluster() -> None:
         client.status("PUT /cluster-name", {"name": "renamed"})
         assert name_at(node.port) == "renamed"
         client.close()
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.long
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+def test_no_message_is_lost_if_rabbitmq_is_killed(
+    client: HttpClient, node: BrokerProcess, tmp_path: Path
+) -> None:
+    with rabbitmq(tmp_path) as upstream, channel_at(node.port) as here:
+        here.exchange_declare("crashed", "fanout", durable=True)
+        here.queue_declare("q.crashed")
+        here.queue_bind("q.crashed", "crashed")
+        federate_warren(client, "crashed", upstream.port, "^crashed$")
+        eventually(lambda: is_linked(client, "crashed"))
+        persistent = pika.BasicProperties(delivery_mode=2)
+        with channel_at(upstream.port) as there:
+            for number in range(MESSAGES // 10):
+                there.basic_publish("crashed", "", b"%d" % number, persistent)
+        upstream.kill()
+        upstream.start()
+        with channel_at(upstream.port) as there:
+            for number in range(MESSAGES // 10, MESSAGES // 5):
+                there.basic_publish("crashed", "", b"%d" % number, persistent)
+        found: set[int] = set()
+
+        def has_all() -> bool:
+            while True:
+                method, _, body = here.basic_get("q.crashed", auto_ack=True)
+                if method is None:
+                    return len(found) == MESSAGES // 5
+                found.add(int(body))
+
+        eventually(has_all, 120)
+    assert client.status("DELETE /policies/%2f/federate-crashed") == 204
