@@ -1,0 +1,116 @@
+"""Running federation links as the API, the commands and the event exchange show them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.integration.api import HttpClient
+from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.shovels import confirming, wait_until
+
+from warren.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[BrokerProcess]:
+    """A broker whose exchange `fx` and queue `fq` have an upstream, and `fx` one that cannot be reached."""
+    with broker() as started, broker() as upstream:
+        client = HttpClient(started)
+        address = f"amqp://guest:guest@127.0.0.1:{upstream.port}"
+        put = "PUT /parameters/federation-upstream/%2F/"
+        assert client.status(f"{put}up", {"value": {"uri": address}}) == 201
+        gone = {"uri": "amqp://guest:guest@127.0.0.1:1", "exchange": "other", "queue": "other"}
+        assert client.status(f"{put}gone", {"value": gone}) == 201
+        assert client.status("PUT /exchanges/%2F/fx", {"type": "topic", "durable": True}) == 201
+        assert client.status("PUT /queues/%2F/fq", {"durable": True}) == 201
+        policy = {"pattern": "^f", "definition": {"federation-upstream-set": "all"}, "apply-to": "all"}
+        assert client.status("PUT /policies/%2F/p", policy) == 201
+        wait_until(lambda: sorted(states(client).values()) == ["error", "error", "running", "running"])
+        yield started
+
+
+@pytest.fixture
+def client(node: BrokerProcess) -> HttpClient:
+    return HttpClient(node)
+
+
+def states(client: HttpClient) -> dict[str, Any]:
+    """The status of each link by type and upstream."""
+    links = client.get("/federation-links")
+    # A link that is away alternates between `starting` and `error`.
+    return {f"{link['type']} {link['upstream']}": link["status"] for link in links}
+
+
+def link(client: HttpClient, kind: str, upstream: str) -> dict[str, Any]:
+    (found,) = (
+        link
+        for link in client.get("/federation-links")
+        if (link["type"], link["upstream"]) == (kind, upstream)
+    )
+    return dict(found)
+
+
+def test_links_are_listed_with_rabbitmqs_fields_exchanges_first(client: HttpClient) -> None:
+    links = client.get("/federation-links")
+    assert [found["type"] for found in links] == ["exchange", "exchange", "queue", "queue"]
+    running = link(client, "exchange", "up")
+    assert (running["exchange"], running["upstream_exchange"], running["vhost"]) == ("fx", "fx", "/")
+    assert "guest" not in running["uri"]
+    assert link(client, "queue", "up")["consumer_tag"] == "federation-link-up"
+
+
+def test_a_link_that_cannot_connect_says_so_and_is_down(client: HttpClient) -> None:
+    wait_until(lambda: link(client, "exchange", "gone")["status"] == "error")
+    away = link(client, "exchange", "gone")
+    assert away["error"]
+    assert away["why"]
+    assert (away["upstream_exchange"], away["last_error_at"] > 0) == ("other", True)
+    wait_until(
+        lambda: {found["upstream"] for found in client.get("/federation-links/state/down")} == {"gone"}
+    )
+    assert {found["upstream"] for found in client.get("/federation-links/%2F/state/down")} <= {"gone"}
+
+
+def test_a_restart_by_command_connects_again_and_is_an_event(
+    node: BrokerProcess, client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
+    before = link(client, "exchange", "up")
+    with confirming(node.port) as channel:
+        queue = channel.queue_declare("", exclusive=True).method.queue
+        channel.queue_bind(queue, "amq.rabbitmq.event", "federation.link.status")
+        result = CliRunner().invoke(main, ["restart_federation_link", before["id"]], prog_name="warren")
+        assert result.exit_code == 0, result.output
+        heard: list[str] = []
+
+        def is_running_again() -> bool:
+            while (found := channel.basic_get(queue, auto_ack=True))[0] is not None:
+                if found[1].headers["id"] == before["id"]:
+                    heard.append(found[1].headers["status"])
+            return "running" in heard
+
+        wait_until(is_running_again)
+    assert "starting" in heard
+    assert link(client, "exchange", "up")["restarts"] == before["restarts"] + 1
+
+
+@pytest.mark.parametrize(("words", "prints"), [
+    (("federation", "links"), "exchange"),
+    (("federation_status",), "gone"),
+    (("federation", "links", "--only-down"), "gone"),
+    (("federation", "upstreams"), "guest:***@"),
+    (("federation", "show-upstream", "up"), "guest:***@"),
+    (("federation", "set-upstream-set", "pair", "up,gone"), "set"),
+    (("federation", "sets"), "pair"),
+    (("federation", "delete-upstream-set", "pair"), "deleted"),
+    (("federation", "explain", "fx"), "federation: fx -> "),
+    (("federation", "explain", "fq", "--queue"), "consume"),
+])  # fmt: skip
+def test_commands_of_federation(
+    node: BrokerProcess, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], prints: str
+) -> None:
+    monkeypatch.setenv("WARREN_URI", f"http://127.0.0.1:{node.ports['http']}")
+    result = CliRunner().invoke(main, words, prog_name="warren")
+    assert result.exit_code == 0, result.output
+    assert prints in result.output
