@@ -55,14 +55,13 @@ class ShovelLinks:
         for vhost in metadata.vhosts.by_name.values():
             for component, name in list(vhost.parameters.by_key):
                 if component == SHOVEL:
-                    self._follow(vhost.name, name)
+                    self._follow_later(vhost.name, name)
         metadata.listen(self._changed)
 
     def _changed(self, event: Event) -> None:
         """Follow an event in a later turn, because stopping a shovel can change metadata itself."""
         if isinstance(event, ParameterChanged) and event.component == SHOVEL:
-            vhost, name = event.vhost, event.name
-            self._dependencies.later(lambda _: self._follow(vhost, name))
+            self._follow_later(event.vhost, event.name)
         elif isinstance(event, VhostRemoved):
             removed = event.vhost
             self._dependencies.later(lambda _: self._remove(removed))
@@ -73,6 +72,10 @@ class ShovelLinks:
         for link in links.all():
             if link.key.kind is LinkKind.SHOVEL and link.key.vhost == vhost:
                 self._follow(vhost, link.key.name)
+
+    def _follow_later(self, vhost: str, name: str) -> None:
+        """Follow a parameter in a turn of its own, so that a failure concerns no other shovel."""
+        self._dependencies.later(lambda _: self._follow(vhost, name))
 
     def _follow(self, vhost: str, name: str) -> None:
         """Start, replace or stop the link of a shovel, as its parameter is now."""

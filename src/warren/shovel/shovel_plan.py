@@ -13,6 +13,7 @@ from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection
 from warren.client.errors import BrokerRefused
 from warren.errors import AmqpError
+from warren.metadata.definition_reader import ON_CONFIRM
 from warren.metadata.shovel_definition import NEVER, QUEUE_LENGTH
 from warren.model.coroutine_driver import Pending
 from warren.model.message import Message
@@ -66,7 +67,7 @@ class ShovelPlan(LinkPlan):
     async def set_up(self, run: LinkRun) -> None:
         """Open both ends, declare, and start the consumer. Raises BrokerRefused."""
         if self._run is not None:
-            self._settled += self._run.forwarder.confirmed_count
+            self._settled += self._settled_in(self._run)
         self._run = run
         source_connection = await run.connect_source()
         destination_connection = await run.connect_destination()
@@ -121,6 +122,12 @@ class ShovelPlan(LinkPlan):
             run.completed()
             return
         await run.consume(queue, dict(source.consumer_arguments), source.consumer_tag)
+
+    def _settled_in(self, run: LinkRun) -> int:
+        """Return the number of messages that `run` has moved; without confirms that is what it published."""
+        forwarder = run.forwarder
+        is_confirmed = self._settings.definition.ack_mode == ON_CONFIRM
+        return forwarder.confirmed_count if is_confirmed else forwarder.forwarded_count
 
     async def _remaining(self, channel: ClientChannel, queue: str) -> int:
         """Return the number of messages that this run has to move; -1 without end."""

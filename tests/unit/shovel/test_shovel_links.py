@@ -1,5 +1,6 @@
 """Shovels of the metadata between two brokers without sockets: what they declare, move, and leave behind."""
 
+import pytest
 from tests.unit.relay.network import Network
 from tests.unit.session.client import Broker, publication
 
@@ -193,10 +194,11 @@ def test_exactly_n_messages_are_moved_and_the_others_stay() -> None:
         assert not site.metadata.vhost(VHOST).parameters.by_key
 
 
-def test_n_counts_the_messages_of_all_runs() -> None:
+@pytest.mark.parametrize("ack_mode", ["on-confirm", "on-publish"])
+def test_n_counts_the_messages_of_all_runs(ack_mode: str) -> None:
     site = started()
     site.declare("from", "to")
-    site.shovel(src_queue="from", dest_queue="to", src_delete_after=4)
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after=4, ack_mode=ack_mode)
     site.publish("from", b"0", b"1")
     site.network.cut("destination")
     site.network.pass_time(5_000)
