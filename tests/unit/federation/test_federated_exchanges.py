@@ -5,6 +5,7 @@ from tests.unit.federation.two_sites import TwoSites
 from tests.unit.session.client import call
 
 from warren.metadata.commands import RemoveVhost, SetParameter, SetPolicy
+from warren.model.coroutine_driver import drive
 from warren.relay.status import LinkState
 from warren.wire import methods
 
@@ -334,3 +335,13 @@ def test_bindings_made_while_the_link_starts_are_not_missed() -> None:
     expected = [f"k{number}" for number in range(60, 150)] + [f"n{number}" for number in range(60)]
     assert sites.is_running
     assert sorted(sites.keys_there()) == sorted(expected)
+
+
+def test_the_stop_of_the_node_leaves_the_queue_at_the_upstream(sites: TwoSites) -> None:
+    sites.federated.stop()
+    drive(sites.links.stop())
+    sites.network.exchange()
+    assert sites.network.pairs == []
+    sites.publish_there("a", b"meanwhile")
+    assert sites.there.services.vhost.queues[QUEUE].message_count == 1
+    assert sites.internal_exchanges() == [f"{QUEUE} A"]
