@@ -19,9 +19,6 @@ export function LinkState({ link, state }: { link: AnyLink; state: string }) {
           {link.why_since > 0 && ` (for ${formatDuration(Date.now() - link.why_since)})`}
         </small>
       )}
-      {link.next_attempt_at > Date.now() && (
-        <small class="why quiet">Next attempt in {formatDuration(link.next_attempt_at - Date.now() + 999)}.</small>
-      )}
     </>
   );
 }
