@@ -126,6 +126,8 @@ class Simulation(Dialer):
         self.clock = ManualClock(1_000_000)
         self.brokers: dict[str, Broker] = {}
         self.wires: list[Wire] = []
+        # Connections that were cut, with their host; the broker may not have noticed.
+        self.cut_pairs: list[tuple[str, BrokerPair]] = []
         # Timers: when they are due, the order in which they were set, and what they do.
         self.timers: list[tuple[int, int, Callable[[], None]]] = []
         self.timer_count = 0
@@ -199,6 +201,10 @@ class Simulation(Dialer):
         """Restart a broker with what it had confirmed, and some of what it had not."""
         for wire in [wire for wire in self.wires if wire.host == host]:
             self.cut(wire, is_known=True)
+        # Also the connections whose cut it has not noticed hold deliveries.
+        for name, pair in self.cut_pairs:
+            if name == host and not pair.server.is_finished:
+                pair.server.lost()
         self.run_turns()
         if host == "source":
             bodies = self.content(host, "from")
@@ -236,7 +242,9 @@ class Simulation(Dialer):
         # A part of what was under way arrives.
         wire.deliver_to_broker(self.chance.randrange(len(wire.to_broker) + 1))
         wire.deliver_to_client(self.chance.randrange(len(wire.to_client) + 1))
+        self.confirmed |= self.plan.confirmed()
         self.wires.remove(wire)
+        self.cut_pairs.append((wire.host, wire.pair))
         ends: list[Callable[[], None]] = [wire.pair.server.lost, wire.pair.client.lost]
         if not is_known:
             self.chance.shuffle(ends)
