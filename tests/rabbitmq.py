@@ -71,7 +71,20 @@ class RabbitMQ:
                 self.stop()
                 raise RuntimeError((self._directory / "output").read_text())
             time.sleep(0.2)
-        self.control("await_startup")
+        # The node is registered with epmd a little after its listener accepts if it was killed before.
+        self._await_startup()
+
+    def _await_startup(self) -> None:
+        deadline = time.monotonic() + START_S
+        while True:
+            try:
+                self.control("await_startup")
+            except subprocess.CalledProcessError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+            else:
+                return
 
     def control(self, *arguments: str) -> str:
         """Run rabbitmqctl for this broker."""
@@ -99,6 +112,9 @@ class RabbitMQ:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(5)
             self._process = None
+        # The process waited for is a shell; the broker itself may end a little later.
+        while _accepts(self.port):
+            time.sleep(0.1)
 
     def remove(self) -> None:
         """Remove its files."""
