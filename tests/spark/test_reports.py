@@ -15,7 +15,8 @@ from tests.spark.brokers import STREAM, BrokerUnderTest
 from pyspark_warren.amqp import CHANNEL
 from pyspark_warren.pipelines import dlx_report, rollup
 from warren.cli.main import main
-from warren.wire.methods import BasicGet, BasicGetOk, BasicReject
+from warren.client.raw_frames import method_frame
+from warren.wire.methods import BasicCancel, BasicCancelOk, BasicConsume, BasicConsumeOk, BasicReject
 
 pytestmark = pytest.mark.versions
 DEAD = "queue string, routing_key string, headers map<string,string>, broker_timestamp timestamp"
@@ -44,9 +45,10 @@ def dead_letter_queue(warren: BrokerUnderTest) -> str:
     warren.declare("doomed", arguments)
     warren.publish("doomed", [b"1", b"2"])
     with warren.link() as link:
+        link.call(CHANNEL, BasicConsume(queue="doomed", consumer_tag="rejecting"), BasicConsumeOk)
         for tag in (1, 2):
-            link.call(CHANNEL, BasicGet(queue="doomed"), BasicGetOk)
-            link.send(CHANNEL, BasicReject(delivery_tag=tag, requeue=False))
+            link.socket.sendall(method_frame(CHANNEL, BasicReject(delivery_tag=tag, requeue=False)))
+        link.call(CHANNEL, BasicCancel(consumer_tag="rejecting"), BasicCancelOk)
     warren.publish("graveyard", [b"alive"])
     return "graveyard"
 
