@@ -79,8 +79,8 @@ def test_the_user_id_is_removed_unless_the_upstream_is_trusted() -> None:
 
 
 def test_messages_with_equal_properties_share_the_changed_ones() -> None:
-    link, first, second = forwarding(), delivered("a"), delivered("b")
-    second.property_list = first.property_list
+    link, first, other = forwarding(), delivered("a"), delivered("b")
+    second = Message(other.address, first.property_list, other.content, 0)
     found = [link.transform(message, False) for message in (first, second)]
     assert found[0] is not None
     assert found[1] is not None
