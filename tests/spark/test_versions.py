@@ -162,7 +162,7 @@ def test_messages_of_a_queue_are_consumed_once_or_not_at_all(
     warren.declare("versions-work")
     warren.publish("versions-work", numbered(0, 100))
     rows = reading(spark, warren, "versions-work", mode=mode)
-    with refused(BATCHES, NO_QUEUES, f"mode={mode}", "A stream can be read"):
+    with refused(BATCHES, NO_QUEUES, f"mode={mode}", "This Spark can read streams"):
         to_parquet(rows, tmp_path)
         assert bodies(spark, tmp_path) == list(range(100))
     assert warren.count("versions-work") == (0 if VERSION >= BATCHES else 100)
