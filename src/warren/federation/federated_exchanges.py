@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from warren.federation.exchange_link import ExchangeLink, FederatedExchange
 from warren.federation.upstream_settings import link_settings, targets_of
-from warren.limits import POLICIES_PER_TURN
-from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.federation.vhost_scan import VhostScan
 from warren.limits_relay import FEDERATION_LINKS_MAX
 from warren.metadata.events import (
     BindingAdded,
@@ -25,11 +24,11 @@ from warren.metadata.events import (
     VhostRemoved,
 )
 from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET, Upstream
-from warren.metadata.federation_upstreams import is_federated, upstreams_of_exchange
+from warren.metadata.federation_upstreams import upstreams_of_exchange
 from warren.metadata.machine import Metadata
 from warren.metadata.records import BindingRecord, ExchangeRecord
 from warren.metadata.vhosts import VhostMetadata
-from warren.model.coroutine_driver import Later, NextTurn, drive
+from warren.model.coroutine_driver import Later
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
@@ -60,27 +59,32 @@ class _Entry(Struct, frozen=True):
 class FederatedExchanges:
     """Starts, replaces and stops the links."""
 
-    __slots__ = ("_checks", "_count", "_dependencies", "_entries")
+    __slots__ = ("_count", "_dependencies", "_entries", "_scan")
 
     def __init__(self, dependencies: FederationDependencies) -> None:
         self._dependencies = dependencies
         # By vhost, exchange and key.
         self._entries: dict[str, dict[str, dict[LinkKey, _Entry]]] = {}
         self._count = 0
-        # By vhost, how often all its exchanges were checked: a later check supersedes an earlier one.
-        self._checks: dict[str, int] = {}
+        self._scan = VhostScan(
+            dependencies.metadata,
+            dependencies.later,
+            names=lambda vhost: vhost.topology.exchanges,
+            known=lambda vhost: self._entries.get(vhost, ()),
+            check=self._check_name,
+        )
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
         metadata = self._dependencies.metadata
         metadata.listen(self._on_event)
         for vhost in list(metadata.vhosts.by_name):
-            self._check_vhost(vhost)
+            self._scan.start(vhost)
 
     def stop(self) -> None:
         """Follow the metadata no more; the links go on."""
         self._dependencies.metadata.ignore(self._on_event)
-        self._checks.clear()
+        self._scan.stop_all()
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -97,11 +101,11 @@ class FederatedExchanges:
             case ExchangeDeleted(vhost=vhost, exchange=exchange):
                 self._keep(vhost, exchange.name, {})
             case PoliciesChanged(vhost=vhost):
-                self._check_vhost(vhost)
+                self._scan.start(vhost)
             case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
-                self._check_vhost(vhost)
+                self._scan.start(vhost)
             case VhostRemoved(vhost=vhost):
-                self._checks.pop(vhost, None)
+                self._scan.stop(vhost)
                 for name in list(self._entries.get(vhost, ())):
                     self._keep(vhost, name, {})
             case _:
@@ -113,33 +117,12 @@ class FederatedExchanges:
 
     # --- which links exist --------------------------------------------------------------------------
 
-    def _check_vhost(self, vhost: str) -> None:
-        """Check all exchanges of `vhost`, over several turns if there are many."""
-        number = self._checks[vhost] = self._checks.get(vhost, 0) + 1
-        drive(self._check_all(vhost, number))
-
-    async def _check_all(self, name: str, number: int) -> None:
-        vhost = self._dependencies.metadata.vhost(name)
-        if vhost is None:
-            return
-        policies = vhost.policies.by_name.values()
-        if not any(is_federated(policy) for policy in policies):
-            # The usual case: there is nothing to look for, so only what exists is visited.
-            for exchange in list(self._entries.get(name, ())):
-                self._keep(name, exchange, {})
-            return
-        exchanges = list(vhost.topology.exchanges)
-        per_turn = max(1, min(POLICIES_PER_TURN, POLICIES_MATCHED_PER_TURN // len(policies)))
-        for at in range(0, len(exchanges), per_turn):
-            if at:
-                await NextTurn(self._dependencies.later)
-            if self._checks.get(name) != number:
-                return
-            for exchange in exchanges[at : at + per_turn]:
-                # It may have been deleted or replaced since.
-                record = vhost.topology.exchanges.get(exchange)
-                if record is not None:
-                    self._check(vhost, record)
+    def _check_name(self, vhost_name: str, name: str) -> None:
+        """Check the exchange `name`, unless it was deleted since."""
+        vhost = self._dependencies.metadata.vhost(vhost_name)
+        record = None if vhost is None else vhost.topology.exchanges.get(name)
+        if vhost is not None and record is not None:
+            self._check(vhost, record)
 
     def _check(self, vhost: VhostMetadata, record: ExchangeRecord) -> None:
         """Have the links of the exchange `record` that its policy asks for, and no others."""

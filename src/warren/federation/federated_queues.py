@@ -14,8 +14,7 @@ from warren.federation.federated_exchanges import FederationDependencies
 from warren.federation.pull_window import Demand
 from warren.federation.queue_link import FederatedQueue, QueueLink
 from warren.federation.upstream_settings import link_settings, targets_of
-from warren.limits import POLICIES_PER_TURN
-from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.federation.vhost_scan import VhostScan, may_federate
 from warren.limits_relay import FEDERATION_LINKS_MAX
 from warren.metadata.events import (
     Event,
@@ -26,10 +25,8 @@ from warren.metadata.events import (
     VhostRemoved,
 )
 from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET, Upstream
-from warren.metadata.federation_upstreams import is_federated, upstreams_of_queue
+from warren.metadata.federation_upstreams import upstreams_of_queue
 from warren.metadata.records import QueueRecord
-from warren.metadata.vhosts import VhostMetadata
-from warren.model.coroutine_driver import NextTurn, drive
 from warren.queues.classic import ClassicQueue
 from warren.queues.demand import QueueDemand
 from warren.queues.local import LocalQueue
@@ -75,7 +72,7 @@ class _Federated:
 class FederatedQueues:
     """Starts, replaces and stops the links."""
 
-    __slots__ = ("_checks", "_count", "_dependencies", "_find_queue", "_queues")
+    __slots__ = ("_count", "_dependencies", "_find_queue", "_queues", "_scan")
 
     def __init__(self, dependencies: FederationDependencies, find_queue: FindQueue) -> None:
         self._dependencies = dependencies
@@ -83,20 +80,25 @@ class FederatedQueues:
         # By vhost and name.
         self._queues: dict[str, dict[str, _Federated]] = {}
         self._count = 0
-        # By vhost, how often all its queues were checked: a later check supersedes an earlier one.
-        self._checks: dict[str, int] = {}
+        self._scan = VhostScan(
+            dependencies.metadata,
+            dependencies.later,
+            names=lambda vhost: vhost.topology.queues,
+            known=lambda vhost: self._queues.get(vhost, ()),
+            check=self._check_name,
+        )
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
         metadata = self._dependencies.metadata
         metadata.listen(self._on_event)
         for vhost in list(metadata.vhosts.by_name):
-            self._check_vhost(vhost)
+            self._scan.start(vhost)
 
     def stop(self) -> None:
         """Follow the metadata no more; the links go on."""
         self._dependencies.metadata.ignore(self._on_event)
-        self._checks.clear()
+        self._scan.stop_all()
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -106,11 +108,11 @@ class FederatedQueues:
             case QueueDeleted(vhost=vhost, queue=queue):
                 self._keep(vhost, queue.name, ())
             case PoliciesChanged(vhost=vhost):
-                self._check_vhost(vhost)
+                self._scan.start(vhost)
             case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
-                self._check_vhost(vhost)
+                self._scan.start(vhost)
             case VhostRemoved(vhost=vhost):
-                self._checks.pop(vhost, None)
+                self._scan.stop(vhost)
                 for name in list(self._queues.get(vhost, ())):
                     self._keep(vhost, name, ())
             case _:
@@ -118,35 +120,12 @@ class FederatedQueues:
 
     # --- which links exist --------------------------------------------------------------------------
 
-    def _check_vhost(self, vhost: str) -> None:
-        """Check all queues of `vhost`, over several turns if there are many."""
-        number = self._checks[vhost] = self._checks.get(vhost, 0) + 1
-        drive(self._check_all(vhost, number))
-
-    async def _check_all(self, name: str, number: int) -> None:
-        vhost = self._dependencies.metadata.vhost(name)
-        if vhost is None:
-            return
-        if not _may_federate(vhost):
-            for queue in list(self._queues.get(name, ())):
-                self._keep(name, queue, ())
-            return
-        queues = list(vhost.topology.queues)
-        per_turn = max(1, min(POLICIES_PER_TURN, POLICIES_MATCHED_PER_TURN // len(vhost.policies.by_name)))
-        for at in range(0, len(queues), per_turn):
-            if at:
-                await NextTurn(self._dependencies.later)
-            if self._checks.get(name) != number:
-                return
-            for queue in queues[at : at + per_turn]:
-                self._check_name(name, queue)
-
     def _check_name(self, vhost_name: str, name: str) -> None:
         """Have the links of the queue `name` that its policy asks for, and no others."""
         vhost = self._dependencies.metadata.vhost(vhost_name)
         # It may have been deleted or replaced since.
         record = None if vhost is None else vhost.topology.queues.get(name)
-        if vhost is None or record is None or record.kind != _CLASSIC or not _may_federate(vhost):
+        if vhost is None or record is None or record.kind != _CLASSIC or not may_federate(vhost):
             self._keep(vhost_name, name, ())
             return
         policy, _ = vhost.policies_of(name, record.kind)
@@ -216,8 +195,3 @@ class FederatedQueues:
             federated.live = live
             federated.demand = QueueDemand(live, self._dependencies.later, federated.demand_changed)
         return federated.demand
-
-
-def _may_federate(vhost: VhostMetadata) -> bool:
-    """True if a policy of `vhost` names upstreams, which is seldom."""
-    return any(is_federated(policy) for policy in vhost.policies.by_name.values())
