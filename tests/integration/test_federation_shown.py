@@ -66,6 +66,7 @@ def test_a_link_that_cannot_connect_says_so_and_is_down(client: HttpClient) -> N
     assert away["error"]
     assert away["why"]
     assert (away["upstream_exchange"], away["last_error_at"] > 0) == ("other", True)
+    assert away["uri"] == "amqp://127.0.0.1:1"
     wait_until(
         lambda: {found["upstream"] for found in client.get("/federation-links/state/down")} == {"gone"}
     )

@@ -14,14 +14,13 @@ Names, arguments and order are those of RabbitMQ 3.10.8.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
-from warren.client.uri import Target
 from warren.errors import CommandInvalid, NotFound
 from warren.federation.exchange_forwarding import ExchangeForwarding, Source
 from warren.federation.link_names import SUFFIXES, internal_exchange_name, upstream_queue_name
@@ -54,8 +53,6 @@ class FederatedExchange(Struct, frozen=True, kw_only=True):
     cluster_name: str
     # The bindings of the exchange.
     bindings: Callable[[], Iterable[BindingRecord]]
-    # The addresses of the upstream as its parameter has them, but without credentials.
-    uris: Mapping[Target, str]
 
 
 class ExchangeLink:
@@ -86,7 +83,7 @@ class ExchangeLink:
         await exchange_run.open_command_channel()
         await exchange_run.declare()
         await exchange_run.replace_bindings()
-        await run.consume(exchange_run.queue, consumer_tag=self._federated.upstream.consumer_tag)
+        await run.consume(exchange_run.queue)
 
     async def tear_down(self, run: LinkRun) -> None:
         """Delete the queue and the exchange at the upstream if the link shall not exist any more."""
@@ -181,7 +178,7 @@ class _ExchangeRun(ChannelListener):
         federated, upstream = self._federated, self._federated.upstream
         assert self._link_run.source is not None
         source = Source(
-            uri=federated.uris.get(self._link_run.source.target, self._link_run.source.uri),
+            uri=self._link_run.source.uri,
             exchange=federated.record.name,
             cluster_name=self._cluster_name(),
             vhost=self._upstream_vhost,

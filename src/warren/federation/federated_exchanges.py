@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from warren.federation.exchange_link import ExchangeLink, FederatedExchange
-from warren.federation.upstream_settings import link_settings, targets_of
+from warren.federation.upstream_settings import link_settings
 from warren.federation.vhost_scan import VhostScan
 from warren.limits_relay import FEDERATION_LINKS_MAX
 from warren.metadata.events import (
@@ -159,7 +159,6 @@ class FederatedExchanges:
                 dependencies.link.log("error", text, {})
                 return
             self._count += 1
-        uris = targets_of(upstream, key.vhost)
         plan = ExchangeLink(
             FederatedExchange(
                 vhost=key.vhost,
@@ -167,11 +166,10 @@ class FederatedExchanges:
                 upstream=upstream,
                 cluster_name=dependencies.cluster_name(),
                 bindings=lambda: self._bindings(key),
-                uris=uris,
             )
         )
         entries[key] = _Entry(record, upstream, policy, plan)
-        settings = link_settings(upstream, policy, vhost=key.vhost, targets=tuple(uris))
+        settings = link_settings(upstream, policy, vhost=key.vhost)
         dependencies.links.put(Link(key, plan, settings, dependencies.link))
 
     def _keep(self, vhost: str, exchange: str, wanted: Mapping[LinkKey, Upstream]) -> None:

@@ -13,7 +13,7 @@ from warren.errors import NotFound
 from warren.federation.federated_exchanges import FederationDependencies
 from warren.federation.pull_window import Demand
 from warren.federation.queue_link import FederatedQueue, QueueLink
-from warren.federation.upstream_settings import link_settings, targets_of
+from warren.federation.upstream_settings import link_settings
 from warren.federation.vhost_scan import VhostScan, may_federate
 from warren.limits_relay import FEDERATION_LINKS_MAX
 from warren.metadata.events import (
@@ -153,14 +153,11 @@ class FederatedQueues:
                 return
             self._count += 1
         upstream = made_of.upstream
-        uris = targets_of(upstream, key.vhost)
         plan = QueueLink(
-            FederatedQueue(
-                record=made_of.record, upstream=upstream, observe=lambda: self._observe(key), uris=uris
-            )
+            FederatedQueue(record=made_of.record, upstream=upstream, observe=lambda: self._observe(key))
         )
         federated.links[key] = made_of, plan
-        settings = link_settings(upstream, made_of.policy, vhost=key.vhost, targets=tuple(uris))
+        settings = link_settings(upstream, made_of.policy, vhost=key.vhost)
         dependencies.links.put(Link(key, plan, settings, dependencies.link))
 
     def _keep(self, vhost: str, name: str, wanted: "dict[LinkKey, _MadeOf] | tuple[()]") -> None:

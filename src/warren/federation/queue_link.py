@@ -12,14 +12,13 @@ when no consumer is left here it is returned, since it could wait here for a lon
 Names and arguments are those of RabbitMQ 3.10.8.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from warren.client.channel import ChannelListener
 from warren.client.connection import ClientConnection
 from warren.client.errors import BrokerRefused
-from warren.client.uri import Target
 from warren.errors import NotFound
 from warren.federation.pull_window import PAUSED, Demand, PullWindow
 from warren.federation.queue_forwarding import QueueForwarding
@@ -44,8 +43,6 @@ class FederatedQueue(Struct, frozen=True, kw_only=True):
     upstream: Upstream
     # Returns the demand of the queue here. Raises BrokerRefused if there is no such queue now.
     observe: Callable[[], Demand]
-    # The addresses of the upstream as its parameter has them, but without credentials.
-    uris: Mapping[Target, str]
 
 
 class QueueLink:
@@ -78,10 +75,7 @@ class QueueLink:
         await run.open_source_channel(queue_run)
         assert run.source is not None
         self._forwarding = QueueForwarding(
-            federated.uris.get(run.source.target, run.source.uri),
-            upstream.queue,
-            federated.record.name,
-            is_trusted=upstream.trusts_user_id,
+            run.source.uri, upstream.queue, federated.record.name, is_trusted=upstream.trusts_user_id
         )
         self._run = queue_run
         queue_run.follow_demand()

@@ -26,14 +26,13 @@ def targets_of(upstream: Upstream, vhost: str) -> dict[Target, str]:
     return found
 
 
-def link_settings(
-    upstream: Upstream, policy: str, *, vhost: str, targets: tuple[Target, ...]
-) -> LinkSettings:
+def link_settings(upstream: Upstream, policy: str, *, vhost: str) -> LinkSettings:
     """The settings of a link of `vhost` that the policy `policy` asks for."""
     name = connection_name(upstream.name, policy)
+    targets = targets_of(upstream, vhost)
     here = Target(host="", port=0, user="", password="", vhost=vhost, is_tls=False)
     return LinkSettings(
-        source=Endpoint(targets=targets, name=name, user=upstream.user),
+        source=Endpoint(targets=tuple(targets), uris=tuple(targets.values()), name=name, user=upstream.user),
         destination=Endpoint(targets=(here,), name=name, user=upstream.user),
         ack_mode=AckMode(upstream.ack_mode),
         prefetch_count=upstream.prefetch_count,

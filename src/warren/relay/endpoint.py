@@ -21,6 +21,13 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     # The user whose rights a connection to this node has; see `Dialer`.
     user: str
 
+    def shown_uri(self, place: int) -> str:
+        """The address numbered `place` modulo their number, to be shown; empty if there is none."""
+        if not self.targets:
+            return ""
+        place %= len(self.targets)
+        return self.uris[place] if self.uris else shown_uri(self.targets[place])
+
 
 class EndpointConnection(Struct, frozen=True):
     """An open connection to one of the addresses of an endpoint."""
@@ -44,7 +51,7 @@ async def connect(
     code = 0
     for place in range(first, first + len(targets)):
         target = targets[place % len(targets)]
-        uri = endpoint.uris[place % len(targets)] if endpoint.uris else shown_uri(target)
+        uri = endpoint.shown_uri(place)
         try:
             connection = await dialer.dial(target, endpoint.name, endpoint.user, listener)
         except BrokerRefused as error:

@@ -121,7 +121,9 @@ class Link:
             last_error_at=self._last_error_at,
             next_attempt_at=self._next_attempt_at,
             connected_at=self._since if self.state is LinkState.RUNNING else 0,
-            source_uri=source.uri if source is not None else "",
+            source_uri=source.uri
+            if source is not None
+            else self._settings.source.shown_uri(max(0, self._attempt - 1)),
             destination_uri=destination.uri if destination is not None else "",
             counters=self._counters(),
             pending=forwarder.waiting_count if forwarder is not None else 0,

@@ -84,7 +84,8 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     next_attempt_at: int
     # Since when it forwards without a break; 0 while it is not running.
     connected_at: int
-    # The addresses in use, without credentials; empty while not connected.
+    # The addresses, without credentials: while not connected, that of the source which was tried first, and
+    # none of the destination.
     source_uri: str
     destination_uri: str
     counters: LinkCounters

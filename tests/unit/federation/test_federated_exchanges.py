@@ -313,6 +313,14 @@ def test_a_definition_that_cannot_be_used_is_the_reason_of_the_link() -> None:
     assert "prefetch-count" in status.reason
 
 
+def test_a_link_shows_the_address_as_it_was_written_also_while_it_cannot_connect(sites: TwoSites) -> None:
+    assert sites.link.status().source_uri == "amqp://there"
+    sites.network.refusals["there"] = "down"
+    sites.set_upstream(uri=["amqp://guest:secret@there/%2f", "amqp://nowhere"])
+    assert not sites.is_running
+    assert sites.link.status().source_uri == "amqp://there/%2f"
+
+
 def test_bindings_made_while_the_link_starts_are_not_missed() -> None:
     sites = TwoSites().start()
     sites.declare()

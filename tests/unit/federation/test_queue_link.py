@@ -1,7 +1,7 @@
 """The link of a federated queue: two brokers in one thread, and consumers at both."""
 
 from tests.unit.federation.capable_broker import capable_broker
-from tests.unit.relay.network import Network, endpoint, target
+from tests.unit.relay.network import Network, endpoint
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.federation.queue_link import FederatedQueue, QueueLink
@@ -46,9 +46,7 @@ class Site:
         record = QueueRecord(
             name=QUEUE, durable=False, auto_delete=False, owner=None, arguments=arguments or {}, user="guest"
         )
-        federated = FederatedQueue(
-            record=record, upstream=self.upstream, observe=lambda: self.demand, uris={target("source"): URI}
-        )
+        federated = FederatedQueue(record=record, upstream=self.upstream, observe=lambda: self.demand)
         self.plan = QueueLink(federated)
         self.link = Link(
             LinkKey(LinkKind.QUEUE, "/", QUEUE, "u", QUEUE),
