@@ -59,6 +59,15 @@ class RabbitMQ:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What rabbitmqctl needs to find this broker."""
+        return {
+            name: value
+            for name, value in self._environment.items()
+            if name == "HOME" or name.startswith("RABBITMQ_")
+        }
+
     def start(self) -> None:
         """Start, and return when it accepts connections."""
         with (self._directory / "output").open("wb") as output:

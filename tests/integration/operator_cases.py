@@ -37,6 +37,7 @@ LINK_CASES = (
     Case("federation upstreams", ("-p", "/"), "definition"),
     Case("federation show-upstream", ("$",), "not found: '$'", status=1),
     Case("federation set-upstream", ("$", "amqp://", "--set", "nosuch=1"), "refused", status=1),
+    Case("federation set-upstream", ("$", "--file", "-"), "must be a JSON object", status=2, typed="[]"),
     Case("federation delete-upstream", ("$",), "not found: '$'", status=1),
     Case("federation sets", (), "definition"),
     Case("federation set-upstream-set", ("$", '[{"nosuch": 1}]'), "refused", status=1),

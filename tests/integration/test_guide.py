@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests import rabbitmq
 from tests.integration.guide_pages import Step, steps
+from tests.rabbitmq import RabbitMQ
 from tests.user_environment import user_environment
 from tests.warren_process import (
     WarrenProcess,
@@ -27,7 +29,11 @@ COMMAND_S_MAX = 60
 HTTP = "15672"
 METRICS = "15692"
 STREAMS = "5552"
-PORTS = (HTTP, METRICS, STREAMS, "5672", "5671")
+# A page with a second broker starts it with these ports.
+SECOND = ("15673", "15693", "5553", "5673")
+PORTS = (HTTP, METRICS, STREAMS, "5672", "5671", *SECOND)
+# A page with commands that name it is tried with a RabbitMQ.
+RABBITMQ = "rabbitmq:5672"
 # A slow machine cannot process everything that `warren perf` may have in flight.
 LOAD = ("--duration 1 ", "--duration 1 --in-flight-max 1000 ")
 # Programs in the pages use the default port of their client, on which `warren serve` listens.
@@ -47,6 +53,8 @@ class Reader:
         self._programs = user_environment(folder / ".venv-compiled", *packages)
         self._ports = {said: str(free_port()) for said in PORTS}
         self._broker: WarrenProcess | None = None
+        self._second: WarrenProcess | None = None
+        self._rabbitmq: RabbitMQ | None = None
         self._served = ""
         self._printed = ""
         (folder / "sitecustomize").mkdir()
@@ -56,7 +64,9 @@ class Reader:
 
     def follow(self, step: Step) -> None:
         """Execute one block."""
-        text = re.sub("|".join(PORTS), lambda found: self._ports[found[0]], step.text)
+        if step.language == "sh" and "rabbitmq" in step.text and self._rabbitmq is None:
+            self._start_rabbitmq()
+        text = re.sub("|".join((RABBITMQ, *PORTS)), lambda found: self._ports[found[0]], step.text)
         if step.file:
             (self._folder / step.file).write_text(text)
         elif step.language == "sh":
@@ -71,7 +81,10 @@ class Reader:
         """Start the broker of the page in place of the previous one, unless they are equal."""
         if self._broker is not None and command == self._served == "warren serve":
             return
-        self.leave()
+        if self._ports["5673"] in command:
+            self._serve_second(command)
+            return
+        self._stop_warren()
         self._served = command
         arguments = shlex.split(command)[2:]
         if "--config" not in arguments:
@@ -90,11 +103,39 @@ class Reader:
             wait_until_listening(self._broker.process, int(self._ports[port]), self._broker.log)
 
     def leave(self) -> None:
-        """Stop the broker, which must end with status 0."""
-        if self._broker is not None:
-            stop(self._broker.process)
-            assert self._broker.process.returncode == 0, self._broker.log.read_text()
-            self._broker = None
+        """Stop all brokers; those of Warren must end with status 0."""
+        try:
+            self._stop_warren()
+        finally:
+            if self._rabbitmq is not None:
+                self._rabbitmq.stop()
+                self._rabbitmq = None
+
+    def _stop_warren(self) -> None:
+        for broker in (self._broker, self._second):
+            if broker is not None:
+                stop(broker.process)
+                assert broker.process.returncode == 0, broker.log.read_text()
+        self._broker = self._second = None
+
+    def _serve_second(self, command: str) -> None:
+        """Start a broker beside the first; the page says all of its ports and its data directory."""
+        if self._second is None:
+            self._second = start_warren(
+                self._folder, int(self._ports["5673"]), *shlex.split(command)[2:],
+                command=(str(self._programs / "warren"),),
+            )  # fmt: skip
+            for port in ("15673", "15693"):
+                wait_until_listening(self._second.process, int(self._ports[port]), self._second.log)
+
+    def _start_rabbitmq(self) -> None:
+        if not rabbitmq.is_installed():
+            pytest.skip("rabbitmq-server is not installed")
+        folder = self._folder / "rabbitmq"
+        folder.mkdir()
+        self._rabbitmq = RabbitMQ(folder, plugins=())
+        self._ports[RABBITMQ] = f"127.0.0.1:{self._rabbitmq.port}"
+        self._rabbitmq.start()
 
     def _run(self, command: str) -> None:
         if command.startswith("warren serve"):
@@ -104,6 +145,9 @@ class Reader:
         environment["WARREN_URI"] = f"http://127.0.0.1:{self._ports[HTTP]}"
         environment["PYTHONPATH"] = str(self._folder / "sitecustomize")
         environment["PATH"] = os.pathsep.join([str(self._programs), environment["PATH"]])
+        if self._rabbitmq is not None:
+            environment |= self._rabbitmq.environment
+            environment["PATH"] = os.pathsep.join([str(rabbitmq.SERVER.parent), environment["PATH"]])
         result = subprocess.run(
             ["bash", "-ec", command], cwd=self._folder, env=environment, capture_output=True, text=True,
             timeout=COMMAND_S_MAX, check=False,

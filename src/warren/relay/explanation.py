@@ -55,7 +55,8 @@ def _explain_running(status: LinkStatus, now: int) -> Explanation:
         return Explanation(
             f"the source has {status.source_ready} messages and delivers none to the link", idle_since
         )
-    return Explanation("the source is empty", idle_since)
+    is_counted = status.source_ready >= 0
+    return Explanation("the source is empty" if is_counted else "the source delivers nothing", idle_since)
 
 
 def _explain_hold(status: LinkStatus) -> str:

@@ -27,6 +27,8 @@ from warren.relay.forwarder import (
 from warren.relay.link_filter import LinkFilter
 from warren.wire import methods
 
+# The argument of a consumer that reads a stream.
+_STREAM_OFFSET = "x-stream-offset"
 # Port: calls an action after a number of milliseconds; it cannot be cancelled.
 After = Callable[[int, Callable[[], None]], None]
 # Port: writes a line of the log: level, text, fields. An error is written while its exception is being
@@ -200,7 +202,8 @@ class LinkRun(ForwardingListener):
     ) -> str:
         """Consume from `queue` on the channel of the source; returns the consumer tag.
 
-        Raises BrokerRefused.
+        The messages of a stream, which has an offset to begin at, stay there and are no lag. Raises
+        BrokerRefused.
         """
         assert self.consuming is not None
         consume = methods.BasicConsume(
@@ -210,7 +213,7 @@ class LinkRun(ForwardingListener):
             arguments=arguments or {},
         )
         answer = await self.consuming.call(consume, methods.BasicConsumeOk)
-        if queue:
+        if queue and _STREAM_OFFSET not in consume.arguments:
             self.watch_source(queue)
         return answer.consumer_tag
 

@@ -44,8 +44,9 @@ def status(**changes: object) -> LinkStatus:
 @pytest.mark.parametrize(
     ("found", "sentence", "since"),
     [
-        (status(), "the source is empty", 900_000),
-        (status(delivered_at=950_000), "the source is empty", 950_000),
+        (status(), "the source delivers nothing", 900_000),
+        (status(source_ready=0), "the source is empty", 900_000),
+        (status(source_ready=0, delivered_at=950_000), "the source is empty", 950_000),
         (status(paused_since=970_000), "the consumers of the queue here want no more messages", 970_000),
         (
             status(delivered_at=950_000, source_ready=0, source_counted_at=990_000),

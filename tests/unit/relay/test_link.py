@@ -21,8 +21,9 @@ class QueueToQueue(LinkPlan):
 
     def __init__(self, remaining: int = -1, arguments: Table | None = None) -> None:
         self.remaining = remaining
-        # The arguments of the queue `to`.
+        # The arguments of the queue `to`, and of the consumer.
         self.arguments = arguments or {}
+        self.consumer_arguments: Table = {}
         self.torn_down = 0
         self.run: LinkRun | None = None
         self.completions = 0
@@ -47,7 +48,7 @@ class QueueToQueue(LinkPlan):
         consuming = await run.open_source_channel()
         await consuming.call(methods.QueueDeclare(queue="from"), methods.QueueDeclareOk)
         run.forwarder.remaining = self.remaining
-        await run.consume("from")
+        await run.consume("from", self.consumer_arguments)
 
     async def tear_down(self, run: LinkRun) -> None:
         self.torn_down += 1
@@ -350,6 +351,15 @@ def test_the_source_is_counted_now_and_then() -> None:
     site.network.release("destination")
     site.network.pass_time(SOURCE_COUNTED_MS)
     assert site.link.status().source_ready == 0
+
+
+def test_messages_that_stay_in_a_stream_are_no_lag() -> None:
+    plan = QueueToQueue()
+    plan.consumer_arguments = {"x-stream-offset": "first"}
+    site = Site(plan).start()
+    site.publish(b"1", b"2", b"3")
+    site.network.pass_time(2 * SOURCE_COUNTED_MS)
+    assert site.link.status().source_ready == -1
 
 
 def test_a_count_that_the_source_refuses_is_not_repeated_and_harms_nothing() -> None:

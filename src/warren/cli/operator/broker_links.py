@@ -40,6 +40,11 @@ _KEYS = {
     "dest-exchange-key": "routing key to publish with, instead of that of the message",
     "ack-mode": "on-confirm, on-publish or no-ack",
 }
+_FILE = option(
+    "--file",
+    "a file with the definition as a JSON object, - for standard input; options change it",
+    metavar="FILE",
+)
 _DEFINITION = (
     *(option(f"--{key}", text) for key, text in _KEYS.items()),
     click.Option(
@@ -48,11 +53,7 @@ _DEFINITION = (
         metavar="KEY=VALUE",
         help="any other key, such as reconnect-delay=5; can be repeated",
     ),
-    option(
-        "--file",
-        "a file with the definition as a JSON object, - for standard input; options change it",
-        metavar="FILE",
-    ),
+    _FILE,
 )
 _EXISTING = named("name", "/shovels/{vhost}")
 _UPSTREAM_NAME = named("name", "/parameters/federation-upstream/{vhost}")
@@ -81,13 +82,16 @@ def _put(session: Session, arguments: Arguments, definition: Mapping[str, Any], 
 
 def _given(arguments: Arguments) -> dict[str, Any]:
     """The definition in the file and the options, of which the options prevail."""
-    definition: dict[str, Any] = {}
-    if arguments["file"]:
-        definition = object_of(_text(arguments["file"]), "the definition")
+    definition = _in_file(arguments)
     for key in _KEYS:
         if arguments[key.replace("-", "_")] is not None:
             definition[key] = arguments[key.replace("-", "_")]
     return definition | pairs_of(arguments["settings"], "--set")
+
+
+def _in_file(arguments: Arguments) -> dict[str, Any]:
+    """The definition in the file, if one is given."""
+    return object_of(_text(arguments["file"]), "the definition") if arguments["file"] else {}
 
 
 def _text(file: str) -> str:
@@ -162,8 +166,11 @@ def _list_parameters(path: str) -> Any:
 
 
 def _set_upstream(session: Session, arguments: Arguments) -> None:
+    definition = _in_file(arguments)
     uris = list(arguments["addresses"])
-    definition = {"uri": uris[0] if len(uris) == 1 else uris} | pairs_of(arguments["settings"], "--set")
+    if uris:
+        definition["uri"] = uris[0] if len(uris) == 1 else uris
+    definition |= pairs_of(arguments["settings"], "--set")
     _put_parameter(session, arguments, "federation-upstream", definition)
     session.say(f"upstream {arguments['name']}: set")
 
@@ -345,13 +352,14 @@ _FEDERATION: tuple[OperatorCommand, ...] = (
         text="Set an upstream: a broker whose exchanges and queues can be federated. URIs are tried in turn.",
         takes=(
             named("name"),
-            click.Argument(["addresses"], nargs=-1, required=True, metavar="URI..."),
+            click.Argument(["addresses"], nargs=-1, metavar="[URI...]"),
             click.Option(
                 ["--set", "settings"],
                 multiple=True,
                 metavar="KEY=VALUE",
                 help="any other key, such as prefetch-count=500; can be repeated",
             ),
+            _FILE,
         ),
         is_in_vhost=True,
         does=_set_upstream,
