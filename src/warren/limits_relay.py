@@ -17,6 +17,13 @@ CLIENT_TLS_FILE_SIZE_MAX = 4_194_304
 # Bindings that a federation link makes at its upstream before it waits for an answer: few round trips for
 # many bindings, and little that waits in the outbox.
 BINDINGS_UNANSWERED_MAX = 100
+# How often a federation link asks its upstream for the internal exchange: RabbitMQ's default.
+INTERNAL_EXCHANGE_CHECKED_MS = 30_000
+# Former names of the cluster whose queues a link empties and deletes; older ones are forgotten. Renames are
+# rare, and a link that cannot connect keeps them in memory.
+FORMER_CLUSTER_NAMES_MAX = 10
+# How often it looks whether such a queue is empty: a pause that nobody notices, and few requests.
+FORMER_QUEUE_CHECKED_MS = 1_000
 # Links of federated exchanges of a node, and as many of federated queues: each has a socket, and a policy can
 # apply to a million exchanges or queues.
 FEDERATION_LINKS_MAX = 10_000

@@ -95,6 +95,35 @@ def test_bindings_are_made_and_removed_at_rabbitmq(
     assert not [link for link in client.get("/federation-links") if link["exchange"] == "keys"]
 
 
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+def test_a_rename_of_the_cluster_leaves_nothing_at_rabbitmq(upstream: RabbitMQ) -> None:
+    def queues() -> dict[str, int]:
+        lines = upstream.control("list_queues", "name", "messages", "--quiet").splitlines()
+        rows = [line.split("\t") for line in lines if line.startswith("federation: renamed ")]
+        return {name: int(count) for name, count in rows}
+
+    with broker() as node, channel_at(node.port) as here, channel_at(upstream.port) as there:
+        client = HttpClient(node)
+        assert client.status("PUT /cluster-name", {"name": "before"}) == 204
+        here.exchange_declare("renamed", "fanout", durable=True)
+        here.queue_declare("q", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+        here.queue_bind("q", "renamed")
+        federate_warren(client, "renamed", upstream.port, "^renamed$")
+        eventually(lambda: is_linked(client, "renamed"))
+        # The queue here takes one message at a time, so that the others wait at the upstream.
+        for number in range(5):
+            there.basic_publish("renamed", "", b"%d" % number)
+        assert client.status("PUT /cluster-name", {"name": "after"}) == 204
+        eventually(lambda: "federation: renamed -> after" in queues())
+        there.basic_publish("renamed", "", b"5")
+        assert {body for _, _, body in messages(here, "q", 6)} == {b"%d" % number for number in range(6)}
+        eventually(lambda: queues() == {"federation: renamed -> after": 0})
+        exchanges = upstream.control("list_exchanges", "name", "--quiet").splitlines()
+        assert [name for name in exchanges if "renamed -> " in name] == ["federation: renamed -> after A"]
+        client.close()
+
+
 def test_messages_of_another_warren_arrive_after_its_kill(
     client: HttpClient, node: BrokerProcess, tmp_path: Path
 ) -> None:

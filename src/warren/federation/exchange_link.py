@@ -1,71 +1,60 @@
-"""The link of a federated exchange to one upstream: what it declares there, and what it forwards.
+"""The link of a federated exchange to one upstream: its runs, and what it leaves behind at the upstream.
 
     upstream                                                            here
     exchange X ── bindings as here ──▶ internal exchange ──▶ queue ──▶ exchange X
                                        "federation: X -> C A"
 
-The bindings here are made at the upstream: all when the link starts, then each change. A new start makes
-them at a new internal exchange, with the other suffix, and deletes the old one after that; so bindings that
-were removed while the link was down are gone, and no message is missed meanwhile. Which suffix is in use is
-asked of the upstream. If a start was interrupted both exist, and neither is certain to have all bindings:
-the first gets what it lacks before the second is deleted.
-
-Names, arguments and order are those of RabbitMQ 3.10.8.
+`exchange_run` is what one run does there.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from warren.client.channel import ChannelListener, ClientChannel
+from warren.client.channel import ChannelListener
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
-from warren.errors import CommandInvalid, NotFound
-from warren.federation.exchange_forwarding import ExchangeForwarding, Source
-from warren.federation.link_names import SUFFIXES, internal_exchange_name, upstream_queue_name
-from warren.federation.propagated_bindings import LinkPlace, PropagatedBinding, PropagatedBindings
-from warren.limits_relay import BINDINGS_UNANSWERED_MAX
-from warren.metadata.federation_definition import Upstream
-from warren.metadata.records import BindingRecord, ExchangeRecord
+from warren.client.uri import Target
+from warren.errors import NotFound
+from warren.federation.exchange_forwarding import ExchangeForwarding
+from warren.federation.exchange_run import ExchangeRun, FederatedExchange
+from warren.limits_relay import FORMER_CLUSTER_NAMES_MAX
+from warren.metadata.records import BindingRecord
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
+from warren.relay.endpoint import Endpoint
 from warren.relay.link_run import LinkRun
-from warren.routing.federation_upstream import (
-    DOWNSTREAM_NAME,
-    DOWNSTREAM_VHOST,
-    MAX_HOPS,
-    FederationUpstreamExchange,
-)
 from warren.wire import methods
-from warren.wire.table import Table
-
-_PURPOSE: Table = {"x-internal-purpose": "federation"}
 
 
-class FederatedExchange(Struct, frozen=True, kw_only=True):
-    """One exchange and one of its upstreams, as of now."""
+class Successor(Struct, frozen=True):
+    """What takes the place of a link: the same exchange and upstream with other settings."""
 
-    vhost: str
-    record: ExchangeRecord
-    upstream: Upstream
-    # The name of the cluster of this broker.
-    cluster_name: str
-    # The bindings of the exchange.
-    bindings: Callable[[], Iterable[BindingRecord]]
+    federated: FederatedExchange
+    source: Endpoint
 
 
 class ExchangeLink:
     """The plan of a link; `relay/link` runs it."""
 
-    __slots__ = ("_federated", "_forwarding", "_run", "is_removed")
+    __slots__ = ("_federated", "_former_cluster_names", "_forwarding", "_run", "is_removed", "successor")
 
-    def __init__(self, federated: FederatedExchange) -> None:
+    def __init__(self, federated: FederatedExchange, former_cluster_names: Sequence[str] = ()) -> None:
+        """`former_cluster_names`: names of this cluster under which it may have a queue at the upstream."""
         self._federated = federated
-        self._run: _ExchangeRun | None = None
+        self._former_cluster_names = tuple(former_cluster_names)
+        self._run: ExchangeRun | None = None
         self._forwarding: ExchangeForwarding | None = None
         # True if the link is stopped because it shall not exist any more, and not just for a while.
         self.is_removed = False
+        # The link that takes its place; None if it is stopped for another reason.
+        self.successor: Successor | None = None
+
+    def cluster_names_before(self, name: str) -> Sequence[str]:
+        """The names of this cluster, other than `name`, under which the link may have a queue."""
+        names = dict.fromkeys((*self._former_cluster_names, self._federated.cluster_name))
+        names.pop(name, None)
+        return tuple(names)[-FORMER_CLUSTER_NAMES_MAX:]
 
     # --- for the link -------------------------------------------------------------------------------
 
@@ -78,17 +67,36 @@ class ExchangeLink:
         await run.open_destination_channel()
         await run.connect_source()
         await run.open_source_channel()
-        self._run = exchange_run = _ExchangeRun(self._federated, run)
+        self._run = exchange_run = ExchangeRun(self._federated, run)
         self._forwarding = exchange_run.forwarding()
         await exchange_run.open_command_channel()
         await exchange_run.declare()
         await exchange_run.replace_bindings()
-        await run.consume(exchange_run.queue)
+        exchange_run.check_later()
+        if self._former_cluster_names and self._federated.upstream.is_cleaned_up:
+            drive(self._continue(exchange_run))
+        else:
+            await exchange_run.consume()
+
+    async def _continue(self, exchange_run: ExchangeRun) -> None:
+        """Forward what waits under former names of this cluster, and then consume."""
+        try:
+            for name in self._former_cluster_names:
+                await exchange_run.drain(name)
+            self._former_cluster_names = ()
+            await exchange_run.consume()
+        except BrokerRefused as error:
+            exchange_run.ended(error)
 
     async def tear_down(self, run: LinkRun) -> None:
-        """Delete the queue and the exchange at the upstream if the link shall not exist any more."""
-        if self.is_removed and self._federated.upstream.is_cleaned_up and self._run is not None:
-            await self._run.delete()
+        """Delete the queue and the exchange at the upstream if no link shall use them any more."""
+        if not self._federated.upstream.is_cleaned_up or self._run is None:
+            return
+        if self.is_removed:
+            for name in (*self._former_cluster_names, self._federated.cluster_name):
+                await self._run.delete(name)
+        elif self.successor is not None and await _is_elsewhere(run, self.successor):
+            await self._run.delete(self._federated.cluster_name)
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """The message to publish here; None if it must not be."""
@@ -111,253 +119,39 @@ class ExchangeLink:
             self._run.unbound(binding)
 
 
-class _ExchangeRun(ChannelListener):
-    """One run of a link: its names at the upstream, and its commands there."""
+async def _is_elsewhere(run: LinkRun, successor: Successor) -> bool:
+    """True if the addresses of `successor` are those of another broker than that of `run`.
 
-    __slots__ = (
-        "_bindings", "_changes", "_command_channel", "_connection", "_federated", "_internal_exchange",
-        "_is_changing", "_link_run", "_upstream_vhost", "queue",
-    )  # fmt: skip
+    A broker that has the queue is taken for the same one under another address. Raises BrokerRefused if none
+    of the addresses can be reached.
+    """
+    assert run.source is not None
+    targets = successor.source.targets
+    if not targets or _place(run.source.target) in map(_place, targets):
+        return False
+    try:
+        found = await run.connect_elsewhere(successor.source, ConnectionListener())
+    except BrokerRefused as error:
+        text = f"what it has declared at {run.source.uri} stays there, since the new address was not reached"
+        raise BrokerRefused(f"{text}: {error.text}", error.code) from None
+    queue = successor.federated.queue_name(found.target.vhost)
+    try:
+        return not await _has_queue(found.connection, queue)
+    finally:
+        await found.connection.close()
 
-    def __init__(self, federated: FederatedExchange, link_run: LinkRun) -> None:
-        assert link_run.source is not None
-        self._federated = federated
-        self._link_run = link_run
-        self._connection: ClientConnection = link_run.source.connection
-        self._upstream_vhost = link_run.source.target.vhost
-        self._command_channel: ClientChannel | None = None
-        self._internal_exchange = ""
-        self.queue = upstream_queue_name(
-            (self._upstream_vhost, federated.upstream.exchange),
-            (federated.vhost, federated.record.name),
-            federated.cluster_name,
-        )
-        # The bindings to make at the upstream; None before the first is made.
-        self._bindings: PropagatedBindings | None = None
-        # Changes that are not made there yet, and whether they or all bindings are being made.
-        self._changes: deque[PropagatedBinding] = deque()
-        self._is_changing = True
 
-    # --- changes of bindings ------------------------------------------------------------------------
+def _place(target: Target) -> tuple[str, int, str]:
+    """What an address says about where the queue is."""
+    return target.host, target.port, target.vhost
 
-    def bound(self, binding: BindingRecord) -> None:
-        """Make `binding`, which the exchange has got, at the upstream."""
-        if self._bindings is not None:
-            self._note(self._bindings.add(binding))
 
-    def unbound(self, binding: BindingRecord) -> None:
-        """Remove `binding`, which the exchange has lost, at the upstream."""
-        if self._bindings is not None:
-            self._note(self._bindings.remove(binding))
-
-    def _note(self, change: PropagatedBinding | None) -> None:
-        if change is not None:
-            self._changes.append(change)
-            if not self._is_changing:
-                self._is_changing = True
-                drive(self._make_changes())
-
-    async def _make_changes(self) -> None:
-        """Make the noted changes in their order; an error ends the run."""
-        try:
-            while self._changes:
-                count = min(len(self._changes), BINDINGS_UNANSWERED_MAX)
-                await self._change([self._changes.popleft() for _ in range(count)])
-        except BrokerRefused as error:
-            self.ended(error)
-        self._is_changing = False
-
-    # --- set up and tear down -----------------------------------------------------------------------
-
-    def ended(self, error: BrokerRefused) -> None:
-        """End the run, because the command channel has ended."""
-        self._link_run.source_ended(error)
-
-    def forwarding(self) -> ExchangeForwarding:
-        """How messages of this run are transformed."""
-        federated, upstream = self._federated, self._federated.upstream
-        assert self._link_run.source is not None
-        source = Source(
-            uri=self._link_run.source.uri,
-            exchange=federated.record.name,
-            cluster_name=self._cluster_name(),
-            vhost=self._upstream_vhost,
-        )
-        return ExchangeForwarding(
-            source,
-            cluster_name=federated.cluster_name,
-            vhost=federated.vhost,
-            max_hops=upstream.max_hops,
-            is_trusted=upstream.trusts_user_id,
-        )
-
-    async def open_command_channel(self) -> None:
-        """Choose the channel for commands: that of the consumer, or one of its own."""
-        if self._federated.upstream.uses_one_channel:
-            self._command_channel = self._link_run.consuming
-        else:
-            self._command_channel = await self._connection.open_channel(self)
-
-    async def declare(self) -> None:
-        """Declare the queue and, if it is missing, the exchange at the upstream."""
-        upstream, record = self._federated.upstream, self._federated.record
-        arguments: Table = {
-            "x-expires": upstream.expires,
-            "x-message-ttl": upstream.message_ttl,
-            "x-ha-policy": upstream.ha_policy,
-            # RabbitMQ 3.10.8 knows no type, and declares a classic queue without the argument.
-            "x-queue-type": None if upstream.queue_type == "classic" else upstream.queue_type,
-        }
-        present = {name: value for name, value in arguments.items() if value is not None}
-        queue = methods.QueueDeclare(queue=self.queue, durable=True, arguments={**present, **_PURPOSE})
-        await self._channel.call(queue, methods.QueueDeclareOk)
-        if not await self._exists(upstream.exchange):
-            exchange = methods.ExchangeDeclare(
-                exchange=upstream.exchange,
-                type=record.type,
-                durable=record.durable,
-                auto_delete=record.auto_delete,
-                internal=record.internal,
-                arguments=dict(record.arguments),
-            )
-            await self._channel.call(exchange, methods.ExchangeDeclareOk)
-
-    async def replace_bindings(self) -> None:
-        """Make the bindings of now at a new internal exchange, and delete the old one."""
-        first, second = (internal_exchange_name(self.queue, suffix) for suffix in SUFFIXES)
-        has_first, has_second = await self._exists(first), await self._exists(second)
-        if has_first and has_second:
-            await self._complete(first)
-            await self._delete_exchange(second)
-        suffix, old = (SUFFIXES[1], first) if has_first else (SUFFIXES[0], second)
-        self._internal_exchange = internal_exchange_name(self.queue, suffix)
-        await self._declare_internal_exchange()
-        await self._bind_queue()
-        await self._make_bindings(suffix)
-        if has_first or has_second:
-            await self._delete_exchange(old)
-        await self._make_changes()
-
-    async def _change(self, changes: list[PropagatedBinding]) -> None:
-        """Make `changes` at the upstream, in order; returns when all are made.
-
-        Only the last is answered, because a refusal of any of them closes the channel.
-        """
-        for change in changes[:-1]:
-            self._channel.send(self._method(change, has_answer=False))
-        for change in changes[-1:]:
-            if self._federated.upstream.bind_nowait:
-                self._channel.send(self._method(change, has_answer=False))
-            else:
-                answer = methods.ExchangeBindOk if change.is_added else methods.ExchangeUnbindOk
-                await self._channel.call(self._method(change, has_answer=True), answer)
-
-    async def delete(self) -> None:
-        """Delete the queue and the internal exchange at the upstream."""
-        channel = await self._connection.open_channel(ChannelListener())
-        await channel.call(methods.QueueDelete(queue=self.queue), methods.QueueDeleteOk)
-        exchange = methods.ExchangeDelete(exchange=self._internal_exchange)
-        await channel.call(exchange, methods.ExchangeDeleteOk)
-
-    # --- private ------------------------------------------------------------------------------------
-
-    @property
-    def _channel(self) -> ClientChannel:
-        assert self._command_channel is not None
-        return self._command_channel
-
-    def _cluster_name(self) -> str | None:
-        name = self._connection.server_properties.get("cluster_name")
-        return name if isinstance(name, str) else None
-
-    async def _exists(self, exchange: str) -> bool:
-        """True if the upstream has `exchange`; asked on a channel of its own, since a refusal closes it."""
-        channel = await self._connection.open_channel(ChannelListener())
-        question = methods.ExchangeDeclare(exchange=exchange, passive=True)
-        try:
-            await channel.call(question, methods.ExchangeDeclareOk)
-        except BrokerRefused as error:
-            if error.code == NotFound.code:
-                return False
-            raise
-        await channel.close()
-        return True
-
-    async def _declare_internal_exchange(self) -> None:
-        """Declare the internal exchange, which must not exist.
-
-        An upstream that does not know its type closes the connection, so that it is declared on another one.
-        """
-        arguments: Table = {
-            MAX_HOPS: self._federated.upstream.max_hops,
-            DOWNSTREAM_NAME: self._federated.cluster_name,
-            DOWNSTREAM_VHOST: self._federated.vhost,
-            **_PURPOSE,
-        }
-        connection = await self._link_run.connect_source_again(ConnectionListener())
-        channel = await connection.open_channel(ChannelListener())
-        try:
-            await self._declare_internal(channel, FederationUpstreamExchange.type_name, arguments)
-        except BrokerRefused as error:
-            if error.code != CommandInvalid.code:
-                raise
-            await self._declare_internal(self._channel, "fanout", dict(_PURPOSE))
-        finally:
-            await connection.close()
-
-    async def _declare_internal(self, channel: ClientChannel, kind: str, arguments: Table) -> None:
-        method = methods.ExchangeDeclare(
-            exchange=self._internal_exchange,
-            type=kind,
-            durable=True,
-            auto_delete=True,
-            internal=True,
-            arguments=arguments,
-        )
-        await channel.call(method, methods.ExchangeDeclareOk)
-
-    async def _bind_queue(self) -> None:
-        method = methods.QueueBind(queue=self.queue, exchange=self._internal_exchange)
-        await self._channel.call(method, methods.QueueBindOk)
-
-    async def _complete(self, internal_exchange: str) -> None:
-        """Make what `internal_exchange` may lack of an interrupted start."""
-        self._internal_exchange = internal_exchange
-        await self._bind_queue()
-        await self._make_bindings(internal_exchange[-1])
-
-    async def _make_bindings(self, suffix: str) -> None:
-        """Make the bindings of now at the internal exchange, which has `suffix`."""
-        federated = self._federated
-        place = LinkPlace(
-            cluster_name=federated.cluster_name,
-            vhost=federated.vhost,
-            exchange=federated.record.name,
-            suffix=suffix,
-            upstream_cluster_name=self._cluster_name(),
-            upstream_vhost=self._upstream_vhost,
-            max_hops=federated.upstream.max_hops,
-        )
-        bindings = PropagatedBindings(place)
-        changes = [bindings.add(binding) for binding in federated.bindings()]
-        made = [change for change in changes if change is not None]
-        # What changes from here on is made afterwards.
-        self._bindings = bindings
-        self._changes.clear()
-        for start in range(0, len(made), BINDINGS_UNANSWERED_MAX):
-            await self._change(made[start : start + BINDINGS_UNANSWERED_MAX])
-
-    def _method(
-        self, change: PropagatedBinding, *, has_answer: bool
-    ) -> methods.ExchangeBind | methods.ExchangeUnbind:
-        kind = methods.ExchangeBind if change.is_added else methods.ExchangeUnbind
-        return kind(
-            destination=self._internal_exchange,
-            source=self._federated.upstream.exchange,
-            routing_key=change.routing_key,
-            no_wait=not has_answer,
-            arguments=change.arguments,
-        )
-
-    async def _delete_exchange(self, name: str) -> None:
-        await self._channel.call(methods.ExchangeDelete(exchange=name), methods.ExchangeDeleteOk)
+async def _has_queue(connection: ClientConnection, queue: str) -> bool:
+    channel = await connection.open_channel(ChannelListener())
+    try:
+        await channel.call(methods.QueueDeclare(queue=queue, passive=True), methods.QueueDeclareOk)
+    except BrokerRefused as error:
+        if error.code == NotFound.code:
+            return False
+        raise
+    return True

@@ -5,14 +5,16 @@ settings is replaced, and continues with the queue it has there; a link that sha
 what it has declared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from warren.federation.exchange_link import ExchangeLink, FederatedExchange
+from warren.federation.exchange_link import ExchangeLink, Successor
+from warren.federation.exchange_run import FederatedExchange
 from warren.federation.upstream_settings import link_settings
 from warren.federation.vhost_scan import VhostScan
 from warren.limits_relay import FEDERATION_LINKS_MAX
+from warren.metadata import parameters
 from warren.metadata.events import (
     BindingAdded,
     BindingRemoved,
@@ -47,12 +49,19 @@ class FederationDependencies(Struct, frozen=True, kw_only=True):
     cluster_name: Callable[[], str]
 
 
-class _Entry(Struct, frozen=True):
-    """A link, and what it was made of."""
+class _MadeOf(Struct, frozen=True):
+    """What a link was made of."""
 
     record: ExchangeRecord
     upstream: Upstream
     policy: str
+    cluster_name: str
+
+
+class _Entry(Struct, frozen=True):
+    """A link."""
+
+    made_of: _MadeOf
     plan: ExchangeLink
 
 
@@ -104,6 +113,10 @@ class FederatedExchanges:
                 self._scan.start(vhost)
             case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
                 self._scan.start(vhost)
+            case ParameterChanged(vhost="", name=parameters.CLUSTER_NAME):
+                # The names at the upstreams contain it.
+                for name in list(self._entries):
+                    self._scan.start(name)
             case VhostRemoved(vhost=vhost):
                 self._scan.stop(vhost)
                 for name in list(self._entries.get(vhost, ())):
@@ -139,19 +152,13 @@ class FederatedExchanges:
         entries = self._entries.setdefault(vhost.name, {}).setdefault(record.name, {})
         for key, upstream in wanted.items():
             entry = entries.get(key)
-            if entry is None or (entry.record, entry.upstream, entry.policy) != (
-                record,
-                upstream,
-                policy.name,
-            ):
-                self._put(entries, key, (record, upstream, policy.name))
+            made_of = _MadeOf(record, upstream, policy.name, self._dependencies.cluster_name())
+            if entry is None or entry.made_of != made_of:
+                self._put(entries, key, made_of)
 
-    def _put(
-        self, entries: dict[LinkKey, _Entry], key: LinkKey, made_of: tuple[ExchangeRecord, Upstream, str]
-    ) -> None:
+    def _put(self, entries: dict[LinkKey, _Entry], key: LinkKey, made_of: _MadeOf) -> None:
         """Start the link `key`, in place of the one there is."""
         dependencies = self._dependencies
-        record, upstream, policy = made_of
         if key not in entries:
             if self._count == FEDERATION_LINKS_MAX:
                 text = f"exchange {key.name!r} of vhost {key.vhost!r} is not federated with upstream"
@@ -159,17 +166,21 @@ class FederatedExchanges:
                 dependencies.link.log("error", text, {})
                 return
             self._count += 1
-        plan = ExchangeLink(
-            FederatedExchange(
-                vhost=key.vhost,
-                record=record,
-                upstream=upstream,
-                cluster_name=dependencies.cluster_name(),
-                bindings=lambda: self._bindings(key),
-            )
+        federated = FederatedExchange(
+            vhost=key.vhost,
+            record=made_of.record,
+            upstream=made_of.upstream,
+            cluster_name=made_of.cluster_name,
+            bindings=lambda: self._bindings(key),
         )
-        entries[key] = _Entry(record, upstream, policy, plan)
-        settings = link_settings(upstream, policy, vhost=key.vhost)
+        settings = link_settings(made_of.upstream, made_of.policy, vhost=key.vhost)
+        former_names: Sequence[str] = ()
+        if key in entries:
+            before = entries[key].plan
+            before.successor = Successor(federated, settings.source)
+            former_names = before.cluster_names_before(made_of.cluster_name)
+        plan = ExchangeLink(federated, former_names)
+        entries[key] = _Entry(made_of, plan)
         dependencies.links.put(Link(key, plan, settings, dependencies.link))
 
     def _keep(self, vhost: str, exchange: str, wanted: Mapping[LinkKey, Upstream]) -> None:

@@ -164,6 +164,13 @@ class LinkRun(ForwardingListener):
         endpoint = Endpoint(targets=(self.source.target,), name=settings.name, user=settings.user)
         return (await self._connect(endpoint, listener)).connection
 
+    async def connect_elsewhere(self, endpoint: Endpoint, listener: ConnectionListener) -> EndpointConnection:
+        """Connect to another broker, also after the end of the run; the caller closes the connection.
+
+        Raises BrokerRefused.
+        """
+        return await connect(self._dialer, endpoint, listener)
+
     async def connect_destination(self) -> ClientConnection:
         """Connect to the destination. Raises BrokerRefused."""
         listener = DestinationConnectionListener(self.forwarder, self)

@@ -73,7 +73,7 @@ def test_an_exchange_that_exists_at_the_upstream_is_used_as_it_is() -> None:
 
 
 def test_an_upstream_without_the_type_of_exchange_gets_a_fanout(monkeypatch: pytest.MonkeyPatch) -> None:
-    from warren.federation.exchange_link import FederationUpstreamExchange
+    from warren.federation.exchange_run import FederationUpstreamExchange
 
     monkeypatch.setattr(FederationUpstreamExchange, "type_name", "x-unknown")
     sites = TwoSites().start()

@@ -11,6 +11,7 @@ from warren.metadata.commands import (
     ClearPolicy,
     DeleteExchange,
     MetadataCommand,
+    SetGlobalParameter,
     SetParameter,
     SetPolicy,
 )
@@ -36,7 +37,7 @@ class TwoSites:
                 links=self.links,
                 link=self.network.dependencies,
                 later=self.here.turns.append,
-                cluster_name=lambda: "c",
+                cluster_name=lambda: str(self.metadata.global_parameters.by_name.get("cluster_name", "c")),
             )
         )
         self.client_here, self.client_there = self.here.client(), self.there.client()
@@ -58,6 +59,9 @@ class TwoSites:
 
     def clear_upstream(self) -> None:
         self.apply(ClearParameter(vhost="/", component="federation-upstream", name="u"))
+
+    def rename_cluster(self, name: str) -> None:
+        self.apply(SetGlobalParameter(name="cluster_name", value=name))
 
     def clear_policy(self) -> None:
         self.apply(ClearPolicy(vhost="/", name="p"))
