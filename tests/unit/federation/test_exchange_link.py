@@ -58,6 +58,7 @@ def test_what_waits_under_the_old_name_is_forwarded_first(sites: TwoSites) -> No
 
 
 def test_the_old_queue_is_not_deleted_before_all_of_it_is_confirmed(sites: TwoSites) -> None:
+    sites.bind("#")
     other = sites.there.client()
     other.ask(methods.BasicQos(prefetch_count=1))
     sites.network.refusals["there"] = "down"
