@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from tests.integration.broker_process import BrokerProcess
@@ -28,10 +28,16 @@ class Answer:
         return self.value["reason"]
 
 
+class ManagedBroker(Protocol):
+    """A broker whose management API listens on `ports["http"]`."""
+
+    ports: dict[str, int]
+
+
 class HttpClient:
     """An HTTP client for one user of one broker, with one persistent connection."""
 
-    def __init__(self, node: BrokerProcess, user: str | None = "guest:guest") -> None:
+    def __init__(self, node: ManagedBroker, user: str | None = "guest:guest") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
         self._headers = {}
         if user is not None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pika
@@ -12,6 +13,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 from tests.integration.api import HttpClient, quoted
 from tests.rabbitmq import RabbitMQ
+from tests.warren_process import free_port
 
 # A link of RabbitMQ waits for `reconnect-delay`, and the machine may be busy.
 SETTLED_S_MAX = 60
@@ -28,6 +30,22 @@ def rabbitmq(folder: Path, plugins: tuple[str, ...] = ("rabbitmq_federation",)) 
         yield broker
     finally:
         broker.stop()
+
+
+@contextmanager
+def managed_rabbitmq(folder: Path) -> Iterator[tuple[RabbitMQ, HttpClient]]:
+    """A started RabbitMQ with federation, and its management API."""
+    port = free_port()
+    settings = f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {port}\n"
+    plugins = ("rabbitmq_management", "rabbitmq_federation", "rabbitmq_federation_management")
+    server = RabbitMQ(folder, listen="127.0.0.1", settings=settings, plugins=plugins)
+    server.start()
+    client = HttpClient(SimpleNamespace(ports={"http": port}))
+    try:
+        yield server, client
+    finally:
+        client.close()
+        server.stop()
 
 
 def eventually(found: Callable[[], Value], timeout_s: float = SETTLED_S_MAX) -> Value:
