@@ -22,7 +22,7 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
     outbox = connection.outbox
     authorizer = services.authorizer(login.account)
     requester = Requester(authorizer, connection.owner)
-    rules = services.rules(login.account, authorizer)
+    rules = services.rules(login.account, authorizer, is_link=bool(connection.peer.local_user))
     subscriber = Subscriber(
         vhost, outbox, number, sends_cancel="consumer_cancel_notify" in login.capabilities
     )

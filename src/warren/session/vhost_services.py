@@ -169,11 +169,13 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """Create an authorizer of `user`; one per channel, as it caches its results."""
         return Authorizer(grants_of(self.metadata, user), user.name, self.vhost.name)
 
-    def rules(self, user: User, authorizer: Authorizer) -> PublishRules:
-        """Create the publish rules of `user`."""
-        return PublishRules(
-            self.vhost.router, authorizer, user.name, may_impersonate=self._may_impersonate(user)
-        )
+    def rules(self, user: User, authorizer: Authorizer, *, is_link: bool = False) -> PublishRules:
+        """Create the publish rules of `user`, or of a shovel or link that `user` has made.
+
+        A link passes on the user-id that a message has, as RabbitMQ's do.
+        """
+        may_impersonate = is_link or self._may_impersonate(user)
+        return PublishRules(self.vhost.router, authorizer, user.name, may_impersonate=may_impersonate)
 
     def _may_impersonate(self, user: User) -> bool:
         """True if `user` may publish with the user-id of others."""
