@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from warren.management.auth import login_vhosts, user_of
+from warren.management.auth import permitted_vhosts, user_of
 from warren.management.listing import Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
@@ -59,7 +59,7 @@ def _down(found: list[LinkStatus]) -> list[LinkStatus]:
 
 
 def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
-    vhosts = frozenset(login_vhosts(node, user_of(request)))
+    vhosts = frozenset(permitted_vhosts(node, user_of(request)))
     return [status for status in federation_links(node) if status.key.vhost in vhosts]
 
 

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from warren.management.auth import is_administrator, login_vhosts, user_of
+from warren.management.auth import is_administrator, permitted_vhosts, user_of
 from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_checked, vhost_in_path
@@ -68,7 +68,7 @@ def _no_shovel(key: LinkKey) -> Exception:
 
 def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
     user = user_of(request)
-    vhosts = frozenset(login_vhosts(node, user))
+    vhosts = frozenset(permitted_vhosts(node, user))
     sees_static = is_administrator(user)
     return [one for one in shovels(node) if (sees_static if is_static(one.key) else one.key.vhost in vhosts)]
 

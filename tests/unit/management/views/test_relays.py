@@ -71,7 +71,10 @@ class Steered:
             restart=self.restart,
             static_shovels={"fixed": {"src-queue": "s", "dest-queue": "d", "src-protocol": "local"}},
         )
-        metadata = SimpleNamespace(vhosts=SimpleNamespace(by_name=vhosts), vhost=vhosts.get)
+        permissions = SimpleNamespace(get=lambda user, vhost: (user, vhost))
+        metadata = SimpleNamespace(
+            vhosts=SimpleNamespace(by_name=vhosts), vhost=vhosts.get, permissions=permissions
+        )
         self.node = cast(
             ManagedNode, SimpleNamespace(node_name=NODE, metadata=metadata, relays=relays, now=lambda: NOW)
         )
