@@ -36,5 +36,6 @@ def link_settings(upstream: Upstream, policy: str, *, vhost: str) -> LinkSetting
         destination=Endpoint(targets=(here,), name=name, user=upstream.user),
         ack_mode=AckMode(upstream.ack_mode),
         prefetch_count=upstream.prefetch_count,
-        reconnect_delay_ms=upstream.reconnect_delay_s * 1000,
+        # Unlike a shovel, a link never gives up: without a delay it pauses as long as the back-off says.
+        reconnect_delay_ms=upstream.reconnect_delay_s * 1000 or None,
     )

@@ -58,7 +58,7 @@ class Upstream(Struct, frozen=True, kw_only=True):
     consumer_tag: str = ""
     # 0 is no limit.
     prefetch_count: int = _PREFETCH_COUNT
-    # 0: once the link has ended, it is not started again.
+    # 0: as soon as the back-off permits.
     reconnect_delay_s: int = _RECONNECT_DELAY_S
     max_hops: int = _MAX_HOPS
     # Arguments of the queue that a federated exchange has at the upstream, in ms; None leaves them out.

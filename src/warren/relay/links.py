@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from warren.model.coroutine_driver import drive
 from warren.relay.link import Link
-from warren.relay.status import LinkKey, LinkStatus
+from warren.relay.status import LinkKey, LinkState, LinkStatus
 
 
 def owner(key: LinkKey, node_name: str) -> str:
@@ -54,7 +56,7 @@ class Links:
 
     def statuses(self) -> Mapping[LinkKey, LinkStatus]:
         """Return the status of every link, sorted by key."""
-        return {link.key: link.status() for link in self.all()}
+        return {link.key: self._status(link) for link in self.all()}
 
     async def stop(self) -> None:
         """Stop all links at once, and wait until they have stopped, each within a bounded time."""
@@ -64,6 +66,13 @@ class Links:
             drive(link.stop())
         for link in links:
             await link.stop()
+
+    def _status(self, link: Link) -> LinkStatus:
+        """Return the status of `link`; one that waits for the end of the link it replaces is starting."""
+        status = link.status()
+        if link.key in self._stopping:
+            return msgspec.structs.replace(status, state=LinkState.STARTING)
+        return status
 
     async def _stop(self, link: Link) -> None:
         await link.stop()
