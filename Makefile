@@ -33,7 +33,7 @@ COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-all check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark spark-versions sim mutation ui ui-types crash fuzz oracle bench bench-compare demo pictures dist clean
+	clients spark spark-versions sim mutation ui ui-types crash prove-links fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,10 @@ crash: setup  ## a busy broker killed again and again, its disk cut off: make cr
 	@$(COMPILED)/bin/python tests/crash/kill.py --kills $(KILLS)
 	@$(COMPILED)/bin/python tests/crash/power.py --cuts $(CUTS)
 	@$(COMPILED)/bin/python tests/crash/staged.py --kills $(KILLS)
+
+# Half an hour; make prove-links ARGS="--only shovel" runs a part.
+prove-links: setup  ## 200,000 messages over each kind of link while it is cut and its brokers are killed (needs rabbitmq-server)
+	@$(COMPILED)/bin/python tests/links/prove.py $(ARGS)
 
 fuzz: setup  ## hostile bytes, for SECONDS=300: make fuzz SECONDS=3600
 	@$(COMPILED)/bin/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)

@@ -9,7 +9,11 @@ _CHUNK = 1 << 16
 
 
 class CutProxy:
-    """Passes bytes to a port of this machine; `cut` resets all connections, `port` is where it listens."""
+    """Passes bytes to a port of this machine; `port` is where it listens.
+
+    `cut` resets all connections. From `silence` to `resume` nothing passes in either direction and nobody is
+    told, as when a network is gone; new connections are accepted and not answered.
+    """
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -18,12 +22,18 @@ class CutProxy:
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
         self.cuts = 0
+        self._passes = threading.Event()
+        self._passes.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._server.accept()
+                if not self._passes.is_set():
+                    with self._lock:
+                        self._sockets.add(near)
+                    continue
                 try:
                     far = socket.create_connection(("127.0.0.1", self.target), timeout=30)
                 except OSError:
@@ -38,6 +48,7 @@ class CutProxy:
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_CHUNK):
+                self._passes.wait()
                 sink.sendall(data)
         for end in (source, sink):
             with contextlib.suppress(OSError):
@@ -54,10 +65,19 @@ class CutProxy:
         self.cuts += bool(ends)
         return len(ends) // 2
 
+    def silence(self) -> None:
+        """Pass nothing from now on."""
+        self._passes.clear()
+
+    def resume(self) -> None:
+        """Reset what was connected during the silence, and pass everything again."""
+        self.cut()
+        self._passes.set()
+
     def close(self) -> None:
         """Cut all connections, and listen no more."""
         self._server.close()
-        self.cut()
+        self.resume()
 
 
 @contextlib.contextmanager
