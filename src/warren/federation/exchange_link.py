@@ -23,7 +23,7 @@ from warren.metadata.records import BindingRecord
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
 from warren.relay.endpoint import Endpoint
-from warren.relay.link_run import LinkRun
+from warren.relay.link_run import LinkRun, at_end
 from warren.wire import methods
 
 
@@ -64,8 +64,12 @@ class ExchangeLink:
         if self._federated.upstream.error:
             raise BrokerRefused(self._federated.upstream.error)
         await run.connect_destination()
+        self._federated.check_rights()
         await run.open_destination_channel()
         await run.connect_source()
+        await at_end("source", self._set_up_source(run))
+
+    async def _set_up_source(self, run: LinkRun) -> None:
         await run.open_source_channel()
         self._run = exchange_run = ExchangeRun(self._federated, run)
         self._forwarding = exchange_run.forwarding()

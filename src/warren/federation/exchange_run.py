@@ -52,6 +52,8 @@ class FederatedExchange(Struct, frozen=True, kw_only=True):
     cluster_name: str
     # The bindings of the exchange.
     bindings: Callable[[], Iterable[BindingRecord]]
+    # Raises BrokerRefused if the user of the upstream may not publish to the exchange.
+    check_rights: Callable[[], None]
 
     def queue_name(self, upstream_vhost: str, cluster_name: str | None = None) -> str:
         """The name of the queue at the upstream, now or when this cluster was called `cluster_name`."""

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from warren.federation.exchange_link import ExchangeLink, Successor
 from warren.federation.exchange_run import FederatedExchange
+from warren.federation.link_rights import check_publish
 from warren.federation.upstream_settings import link_settings
 from warren.federation.vhost_scan import VhostScan
 from warren.limits_relay import FEDERATION_LINKS_MAX
@@ -172,6 +173,7 @@ class FederatedExchanges:
             upstream=made_of.upstream,
             cluster_name=made_of.cluster_name,
             bindings=lambda: self._bindings(key),
+            check_rights=lambda: check_publish(dependencies.metadata, made_of.upstream.user, key),
         )
         settings = link_settings(made_of.upstream, made_of.policy, vhost=key.vhost)
         former_names: Sequence[str] = ()

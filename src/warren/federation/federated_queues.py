@@ -11,6 +11,7 @@ from msgspec import Struct
 from warren.client.errors import BrokerRefused
 from warren.errors import NotFound
 from warren.federation.federated_exchanges import FederationDependencies
+from warren.federation.link_rights import check_publish
 from warren.federation.pull_window import Demand
 from warren.federation.queue_link import FederatedQueue, QueueLink
 from warren.federation.upstream_settings import link_settings
@@ -154,7 +155,12 @@ class FederatedQueues:
             self._count += 1
         upstream = made_of.upstream
         plan = QueueLink(
-            FederatedQueue(record=made_of.record, upstream=upstream, observe=lambda: self._observe(key))
+            FederatedQueue(
+                record=made_of.record,
+                upstream=upstream,
+                observe=lambda: self._observe(key),
+                check_rights=lambda: check_publish(dependencies.metadata, upstream.user, key),
+            )
         )
         federated.links[key] = made_of, plan
         settings = link_settings(upstream, made_of.policy, vhost=key.vhost)

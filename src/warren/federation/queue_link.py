@@ -27,7 +27,7 @@ from warren.metadata.records import QueueRecord
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
 from warren.relay.forwarder import AckMode
-from warren.relay.link_run import LinkRun
+from warren.relay.link_run import LinkRun, at_end
 from warren.wire import methods
 from warren.wire.table import Table
 
@@ -43,6 +43,8 @@ class FederatedQueue(Struct, frozen=True, kw_only=True):
     upstream: Upstream
     # Returns the demand of the queue here. Raises BrokerRefused if there is no such queue now.
     observe: Callable[[], Demand]
+    # Raises BrokerRefused if the user of the upstream may not publish to the queue.
+    check_rights: Callable[[], None]
 
 
 class QueueLink:
@@ -67,10 +69,11 @@ class QueueLink:
         self._run = None
         federated, upstream = self._federated, self._federated.upstream
         await run.connect_destination()
+        federated.check_rights()
         await run.open_destination_channel()
         connection = await run.connect_source()
         _check_capability(connection)
-        await self._declare(connection)
+        await at_end("source", self._declare(connection))
         queue_run = _QueueRun(upstream, federated.observe(), run)
         await run.open_source_channel(queue_run)
         assert run.source is not None

@@ -16,6 +16,8 @@ from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target, uri_without_credentials
 from warren.errors import AccessRefused
 from warren.federation.link_names import upstream_queue_name
+from warren.federation.link_rights import check_publish
+from warren.federation.upstream_settings import targets_of
 from warren.management.metadata_changes import run_coroutine
 from warren.management.relay_view import DryRunStep, StepState
 from warren.metadata.commands import Json
@@ -28,6 +30,7 @@ from warren.metadata.vhosts import VhostMetadata
 from warren.model.names import ExchangeName, QueueName
 from warren.relay.dialer import Dialer
 from warren.relay.endpoint import Endpoint, connect
+from warren.relay.status import LinkKey, LinkKind
 from warren.wire import methods
 from warren.wire.method import Method
 
@@ -103,7 +106,7 @@ class LinkDryRun:
         if kind == "queue":
             made = [("declare queue", upstream.queue), ("consume", upstream.queue)]
         else:
-            there = (parse_target(upstream.uris[0]).vhost, upstream.exchange)
+            there = (next(iter(targets_of(upstream, vhost.name))).vhost, upstream.exchange)
             queue = upstream_queue_name(there, (vhost.name, name), self._cluster_name())
             made = [
                 ("declare exchange", upstream.exchange),
@@ -119,12 +122,11 @@ class LinkDryRun:
 
     def _publish_step(self, vhost: VhostMetadata, upstream: Upstream, kind: str, name: str) -> DryRunStep:
         """The last step of a link: it publishes here, as the user who made the upstream."""
-        exchange = "" if kind == "queue" else name
         refusal = ""
-        user = self._metadata.users.by_name.get(upstream.user)
-        if user is not None:
-            rights = Authorizer(grants_of(self._metadata, user), user.name, vhost.name)
-            refusal = _refusal(rights.check_write, ExchangeName(vhost.name, exchange))
+        try:
+            check_publish(self._metadata, upstream.user, LinkKey(LinkKind(kind), vhost.name, name))
+        except BrokerRefused as error:
+            refusal = error.text
         return DryRunStep(
             end="local",
             uri="",

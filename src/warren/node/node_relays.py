@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 
 from warren.federation.federated_exchanges import FederatedExchanges, FederationDependencies
 from warren.federation.federated_queues import FederatedQueues
+from warren.federation.link_rights import LinkRights
 from warren.management.relay_view import RelayView
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.model.coroutine_driver import Pending, drive
@@ -67,6 +68,7 @@ class NodeRelays:
         )
         self._federated_exchanges = FederatedExchanges(federation)
         self._federated_queues = FederatedQueues(federation, self._find_queue)
+        self._link_rights = LinkRights(broker.metadata, self.links, broker.server.later)
         self._is_started = False
 
     def start(self) -> None:
@@ -75,12 +77,14 @@ class NodeRelays:
         self._shovels.start()
         self._federated_exchanges.start()
         self._federated_queues.start()
+        self._link_rights.start()
 
     async def stop(self) -> None:
         """Stop all links, each within a bounded time; none is started any more."""
         if self._is_started:
             self._federated_exchanges.stop()
             self._federated_queues.stop()
+            self._link_rights.stop()
         stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         drive(_completed(self.links.stop(), lambda: stopped.set_result(None)))
         await stopped

@@ -103,6 +103,16 @@ class Link:
         else:
             self.start()
 
+    def fail(self, error: BrokerRefused) -> None:
+        """End the run because of `error`; ignored between two runs."""
+        if self._run is not None:
+            self._run.fail(error)
+
+    @property
+    def user(self) -> str:
+        """The user with whose rights a link publishes at this node."""
+        return self._settings.destination.user
+
     def status(self) -> LinkStatus:
         """Return what is known about the link now."""
         run = self._run

@@ -1,6 +1,6 @@
 """One run of a link, from its connections to its end, and the port that shovels and federation implement."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Protocol
 
 from msgspec import Struct
@@ -9,9 +9,10 @@ from warren.client.answer import Answer
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
+from warren.errors import AmqpError
 from warren.flow.rate_limiter import RateLimiter
 from warren.limits_relay import LINK_RECONNECT_MAX_MS, SOURCE_COUNTED_MS
-from warren.model.coroutine_driver import drive
+from warren.model.coroutine_driver import Pending, drive
 from warren.model.message import Message
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
@@ -325,3 +326,14 @@ class LinkRun(ForwardingListener):
             await connected.connection.close()
             raise BrokerRefused("the link was stopped while it connected")
         return connected
+
+
+async def at_end(end: str, coroutine: Coroutine[Pending, None, None]) -> None:
+    """Await `coroutine`, and say at which end it was refused."""
+    try:
+        await coroutine
+    except BrokerRefused as error:
+        raise BrokerRefused(f"{end}: {error.text}", error.code) from None
+    except (AmqpError, ValueError) as error:
+        # A name or an argument that no method can contain.
+        raise BrokerRefused(f"{end}: {error}") from None

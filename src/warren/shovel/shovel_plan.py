@@ -7,18 +7,16 @@
 A queue is declared passively first, and then, if it does not exist, as durable with the arguments given.
 """
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 
 from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection
 from warren.client.errors import BrokerRefused
-from warren.errors import AmqpError
 from warren.metadata.definition_reader import ON_CONFIRM
 from warren.metadata.shovel_definition import NEVER, QUEUE_LENGTH
-from warren.model.coroutine_driver import Pending
 from warren.model.message import Message
 from warren.model.turn import Turn
-from warren.relay.link_run import LinkPlan, LinkRun
+from warren.relay.link_run import LinkPlan, LinkRun, at_end
 from warren.shovel.message_rewriter import MessageRewriter, forward_entry
 from warren.shovel.shovel_settings import ShovelSettings
 from warren.wire import methods
@@ -75,8 +73,8 @@ class ShovelPlan(LinkPlan):
         assert run.destination is not None
         entry = forward_entry(self._settings, self._cluster_name(), run.source.uri, run.destination.uri)
         self._rewriter = MessageRewriter(self._settings.definition.destination, entry, self._turn)
-        await _at("destination", self._set_up_destination(run, destination_connection))
-        await _at("source", self._set_up_source(run, source_connection))
+        await at_end("destination", self._set_up_destination(run, destination_connection))
+        await at_end("source", self._set_up_source(run, source_connection))
 
     async def tear_down(self, run: LinkRun) -> None:
         """Remove nothing: what a shovel declares stays, except its own queue, which is exclusive."""
@@ -138,17 +136,6 @@ class ShovelPlan(LinkPlan):
             passive = methods.QueueDeclare(queue=queue, passive=True)
             return (await channel.call(passive, methods.QueueDeclareOk)).message_count
         return max(0, int(delete_after) - self._settled)
-
-
-async def _at(end: str, coroutine: Coroutine[Pending, None, None]) -> None:
-    """Await `coroutine`, and say at which end it was refused."""
-    try:
-        await coroutine
-    except BrokerRefused as error:
-        raise BrokerRefused(f"{end}: {error.text}", error.code) from None
-    except (AmqpError, ValueError) as error:
-        # A name or an argument that no method can contain.
-        raise BrokerRefused(f"{end}: {error}") from None
 
 
 async def _declare(channel: ClientChannel, declarations: tuple[Method, ...]) -> None:

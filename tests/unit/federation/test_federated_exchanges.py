@@ -321,6 +321,16 @@ def test_a_link_shows_the_address_as_it_was_written_also_while_it_cannot_connect
     assert sites.link.status().source_uri == "amqp://there/%2f"
 
 
+def test_a_name_that_is_too_long_for_the_upstream_is_the_reason_of_the_link() -> None:
+    sites = TwoSites().start()
+    sites.declare("x" * 250)
+    sites.federate()
+    status = sites.link.status()
+    assert status.state is LinkState.TERMINATED
+    assert status.reason.startswith("source: "), status.reason
+    assert [line for line in sites.network.log if "unexpected" in line] == []
+
+
 def test_bindings_made_while_the_link_starts_are_not_missed() -> None:
     sites = TwoSites().start()
     sites.declare()

@@ -46,7 +46,9 @@ class Site:
         record = QueueRecord(
             name=QUEUE, durable=False, auto_delete=False, owner=None, arguments=arguments or {}, user="guest"
         )
-        federated = FederatedQueue(record=record, upstream=self.upstream, observe=lambda: self.demand)
+        federated = FederatedQueue(
+            record=record, upstream=self.upstream, observe=lambda: self.demand, check_rights=lambda: None
+        )
         self.plan = QueueLink(federated)
         self.link = Link(
             LinkKey(LinkKind.QUEUE, "/", QUEUE, "u", QUEUE),

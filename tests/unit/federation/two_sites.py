@@ -6,6 +6,7 @@ from tests.unit.relay.network import Network
 from tests.unit.session.client import Broker, publication
 
 from warren.federation.federated_exchanges import FederatedExchanges, FederationDependencies
+from warren.federation.link_rights import LinkRights
 from warren.metadata.commands import (
     ClearParameter,
     ClearPolicy,
@@ -28,6 +29,8 @@ class TwoSites:
 
     def __init__(self) -> None:
         self.here, self.there = Broker(), Broker()
+        # Who sets the upstream.
+        self.user = "guest"
         self.network = Network(there=self.there, **{"": self.here})
         self.metadata = self.here.services.metadata
         self.links = Links("here")
@@ -40,10 +43,12 @@ class TwoSites:
                 cluster_name=lambda: str(self.metadata.global_parameters.by_name.get("cluster_name", "c")),
             )
         )
+        self.rights = LinkRights(self.metadata, self.links, self.here.turns.append)
         self.client_here, self.client_there = self.here.client(), self.there.client()
 
     def start(self) -> "TwoSites":
         self.federated.start()
+        self.rights.start()
         self.network.exchange()
         return self
 
@@ -55,7 +60,9 @@ class TwoSites:
 
     def set_upstream(self, **settings: object) -> None:
         value = {"uri": "amqp://there", **{name.replace("_", "-"): value for name, value in settings.items()}}
-        self.apply(SetParameter(vhost="/", component="federation-upstream", name="u", value=value))
+        self.apply(
+            SetParameter(vhost="/", component="federation-upstream", name="u", value=value, user=self.user)
+        )
 
     def clear_upstream(self) -> None:
         self.apply(ClearParameter(vhost="/", component="federation-upstream", name="u"))
