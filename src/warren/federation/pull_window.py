@@ -5,6 +5,10 @@ whole window arrived and the queue is empty again, with a consumer that could be
 what the consumers use up in a round trip. When more than a window waits in the queue, nothing is taken until
 little is left, and the next window is half as large. A queue whose consumers are slow is ahead of them by a
 few messages, one whose consumers are fast by as many as the settings permit.
+
+Two queues can be upstreams of each other, and each can then take from the other what the other has taken
+from it. A message that was taken before ends the window, unless a consumer could be given it: the consumers
+of both queues have enough, and without an end such messages would move for ever.
 """
 
 from typing import Protocol
@@ -45,13 +49,16 @@ class PullWindow:
         self._started_at = 0
         self.size = PAUSED
 
-    def follow(self, demand: Demand, received: int) -> bool:
-        """Adapt `size` to `demand`, after the link has `received` messages; True if it has changed."""
+    def follow(self, demand: Demand, received: int, *, has_returned: bool = False) -> bool:
+        """Adapt `size` to `demand`, after the link has `received` messages; True if it has changed.
+
+        `has_returned` is True if the last of them was taken from the upstream before.
+        """
         size = self.size
         if size == PAUSED:
             if demand.is_hungry() or self._is_nearly_empty(demand):
                 self._begin(self._next_size, received)
-        elif not demand.has_consumer():
+        elif not demand.has_consumer() or (has_returned and not demand.is_hungry()):
             self._next_size = 1
             self.size = PAUSED
         elif demand.ready_count > size:

@@ -33,7 +33,7 @@ class QueueForwarding:
 
     __slots__ = (
         "_address_here", "_is_trusted", "_last_address", "_last_changed", "_last_list", "_last_redelivered",
-        "_queue", "_uri",
+        "_queue", "_uri", "has_returned",
     )  # fmt: skip
 
     def __init__(self, uri: str, upstream_queue: str, queue: str, *, is_trusted: bool) -> None:
@@ -50,6 +50,8 @@ class QueueForwarding:
         self._last_list = b""
         self._last_redelivered = False
         self._last_changed = b""
+        # True if the last message was taken from this upstream before: it has come back there since.
+        self.has_returned = False
 
     def transform(self, message: Message, is_redelivered: bool) -> Message:
         """Return the message to publish here."""
@@ -67,6 +69,7 @@ class QueueForwarding:
 
     def _changed(self, message: Message, is_redelivered: bool) -> bytes:
         """Return the new property list of `message`; one that is not valid is for the queue to refuse."""
+        self.has_returned = False
         try:
             properties = message.properties()
         except FrameError:
@@ -76,6 +79,7 @@ class QueueForwarding:
         visit_count = 0
         if isinstance(entries, list):
             headers[RECEIVED_FROM], visit_count = self._without_visit(entries)
+            self.has_returned = visit_count > 0
         else:
             headers[ORIGINAL_EXCHANGE] = message.exchange
             headers[ORIGINAL_ROUTING_KEY] = message.routing_key

@@ -90,7 +90,10 @@ class QueueLink:
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """Return the message to publish here."""
         assert self._forwarding is not None
-        return self._forwarding.transform(message, is_redelivered)
+        transformed = self._forwarding.transform(message, is_redelivered)
+        if self._forwarding.has_returned and self._run is not None:
+            self._run.follow_demand(has_returned=True)
+        return transformed
 
     def completed(self) -> None:
         """Do nothing: a link forwards without end."""
@@ -133,13 +136,16 @@ class _QueueRun(ChannelListener):
         self._is_returning = False
         self._received_count = 0
 
-    def follow_demand(self) -> None:
-        """Adapt the window, and the consumer at the upstream to it."""
+    def follow_demand(self, *, has_returned: bool = False) -> None:
+        """Adapt the window, and the consumer at the upstream to it.
+
+        `has_returned` is True while a message is forwarded that was taken from the upstream before.
+        """
         was_consuming = self._window.size != PAUSED
         channel = self._run.consuming
         if self._run.is_ended or channel is None or not channel.is_open:
             return
-        has_changed = self._window.follow(self._demand, self._received_count)
+        has_changed = self._window.follow(self._demand, self._received_count, has_returned=has_returned)
         self._run.note_pause(self._window.size == PAUSED)
         if not has_changed:
             return

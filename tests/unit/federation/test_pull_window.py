@@ -127,3 +127,16 @@ def test_a_prefetch_count_of_zero_is_bounded_by_amqp() -> None:
     window, queue = PullWindow(0), Queue()
     grown(window, queue)
     assert window.size == 65_535
+
+
+def test_a_message_that_has_come_back_ends_the_window_unless_a_consumer_could_be_given_one() -> None:
+    window, queue = PullWindow(1000), Queue()
+    grown(window, queue)
+    assert window.follow(queue, queue.received, has_returned=True) is False
+    queue.room = 0
+    assert window.follow(queue, queue.received, has_returned=True) is True
+    assert window.size == PAUSED
+    # Nothing is ready, and nevertheless it does not continue before a consumer has room.
+    assert followed(window, queue) == PAUSED
+    queue.room = 1
+    assert followed(window, queue) == 1

@@ -72,6 +72,18 @@ def test_visits_are_counted_in_a_ring() -> None:
     assert headers_of(moved)["x-received-from"] == [entry("amqp://b", count=3), entry("amqp://a", count=3)]
 
 
+def test_a_message_has_returned_if_it_was_taken_from_the_same_queue_before() -> None:
+    a, b = forwarding("amqp://a"), forwarding("amqp://b")
+    once = a.transform(message(), False)
+    assert not a.has_returned
+    there = b.transform(once, False)
+    assert not b.has_returned
+    a.transform(there, False)
+    assert a.has_returned
+    a.transform(message(), False)
+    assert not a.has_returned
+
+
 def test_copies_are_renamed_so_that_they_are_not_routed_again() -> None:
     headers = headers_of(forwarding().transform(message(headers={"CC": ["other"], "a": 1}), False))
     assert "CC" not in headers

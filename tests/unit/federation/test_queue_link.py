@@ -178,6 +178,17 @@ def test_a_slow_consumer_has_few_messages_brought_for_each_that_it_acknowledges(
     assert live(site.there).message_count + live(site.there).unacked_count + here.message_count == 979
 
 
+def test_a_message_that_has_come_back_to_the_upstream_is_taken_and_no_other_after_it() -> None:
+    site = Site().start()
+    site.consume(prefetch=1)
+    site.publish(1)
+    assert site.consumers_there()
+    entry = {"uri": URI, "queue": QUEUE, "redelivered": False, "visit-count": 1}
+    site.publish(1, headers={"x-received-from": [entry]})
+    assert live(site.here).message_count == 1
+    assert site.consumers_there() == []
+
+
 def test_the_end_of_the_last_consumer_returns_what_was_not_forwarded() -> None:
     site = Site().start()
     consumer = site.consume(no_ack=True)
