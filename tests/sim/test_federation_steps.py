@@ -1,0 +1,134 @@
+"""The start and the restart of the link of a federated exchange, disturbed at every single step.
+
+A step is a read of one end of a connection, or one step of a disk. At one of them a broker loses power, or
+all connections are cut; then everything goes on without a fault.
+"""
+
+import random
+from collections.abc import Callable
+from itertools import count
+
+import pytest
+from tests.sim.relay_network import Network
+from tests.sim.relay_site import Node
+from tests.sim.relay_users import Operator, Publication, Publisher, take_all
+from tests.sim.segments import make_small
+
+from warren.metadata.commands import SetParameter, SetPolicy
+from warren.wire import methods
+
+UPSTREAM, HERE = "a", "b"
+EXCHANGE, QUEUE, KEY = "x", "q", "k"
+HEALED_MS_MAX = 120_000
+# A start and a restart have at least this number of steps.
+STEPS_MIN = 100
+PREFIX = "federation: "
+
+
+class Story:
+    """A link that starts, forwards, is restarted, and forwards again, with something happening at a step."""
+
+    def __init__(self, step: int, event: "Callable[[Story], None]") -> None:
+        self.network = Network(UPSTREAM + HERE, random.Random(1), pieces=(100_000,))
+        self.network.flow_steps = 1
+        self.upstream, self.here = self.network.sites[UPSTREAM], self.network.sites[HERE]
+        self.publisher = Publisher(self.upstream)
+        self.promised: list[Publication] = []
+        self.declare()
+        self.network.planned_step = self.network.step_count + step
+        self.network.planned = lambda: event(self)
+
+    def declare(self) -> None:
+        for site in (self.upstream, self.here):
+            operator = Operator(site)
+            operator.ask(methods.ExchangeDeclare(exchange=EXCHANGE, type="topic", durable=True))
+            operator.ask(methods.QueueDeclare(queue=QUEUE, durable=True))
+            if site is self.here:
+                operator.ask(methods.QueueBind(queue=QUEUE, exchange=EXCHANGE, routing_key=KEY))
+            self.network.flow()
+        value = {"uri": f"amqp://{UPSTREAM}", "reconnect-delay": 1}
+        self.here.node.propose(
+            SetParameter(vhost="/", component="federation-upstream", name="u", value=value)
+        )
+        self.network.flow()
+
+    def federate(self) -> None:
+        """Federate the exchange."""
+        policy = SetPolicy(vhost="/", name="p", pattern="^x$", definition={"federation-upstream": "u"})
+        self.here.node.propose(policy)
+
+    def run(self) -> bool:
+        """Run to the end; False if it has ended before the step."""
+        self.federate()
+        self.settle()
+        if not self.here.node.vhost.policies.by_name:
+            # A crash has prevented it.
+            self.federate()
+            self.settle()
+        self.publish()
+        self.settle()
+        for link in self.here.node.links.all():
+            link.restart()
+        self.publish()
+        self.settle()
+        self.publish()
+        self.settle()
+        return self.network.step_count >= self.network.planned_step
+
+    def publish(self) -> None:
+        """Publish messages, which have to arrive, since the link has been running before."""
+        self.promised += [self.publisher.publish(EXCHANGE, KEY) for _ in range(3)]
+
+    def settle(self) -> None:
+        self.network.settle(
+            lambda: all(node.is_forwarding() for node in self.network.running()), HEALED_MS_MAX
+        )
+        self.publisher.poll()
+
+    def left(self) -> list[str]:
+        """The objects of links at the upstream."""
+        topology = self.upstream.node.vhost.topology
+        names = [*topology.queues, *topology.exchanges]
+        return sorted(name for name in names if name.startswith(PREFIX))
+
+    def check(self) -> None:
+        """Everything has arrived in order, and the upstream has what a link needs and nothing else."""
+        names = self.left()
+        assert names in ([f"{PREFIX}x -> b", f"{PREFIX}x -> b {suffix}"] for suffix in "AB")
+        assert propagated_keys(self.upstream.node) == [KEY]
+        assert self.upstream.node.depth(names[0]) == 0
+        bodies = [received.body for received in take_all(self.here.node, QUEUE)]
+        arrived = list(dict.fromkeys(bodies))
+        assert [each.body for each in self.promised if each.is_confirmed or each.body in arrived] == arrived
+        if not (self.network.cut_count or self.network.crash_count):
+            assert len(bodies) == len(arrived)
+        self.network.check_reports()
+
+
+def propagated_keys(node: Node) -> list[str]:
+    """The keys that links have bound at `node`."""
+    bindings = node.vhost.topology.bindings_from(EXCHANGE)
+    return [binding.routing_key for binding in bindings if binding.destination.startswith(PREFIX)]
+
+
+def cut_all(story: Story) -> None:
+    for wire in story.network.remote_wires():
+        story.network.cut(wire)
+
+
+FAULTS: dict[str, Callable[[Story], None]] = {
+    "the upstream crashes": lambda story: story.network.crash(UPSTREAM),
+    "the downstream crashes": lambda story: story.network.crash(HERE),
+    "connections are cut": cut_all,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_link_recovers_from_a_fault_at_any_step(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch, 8_192)
+    for step in count(1):
+        story = Story(step, FAULTS[fault])
+        if not story.run():
+            break
+        story.check()
+    assert step > STEPS_MIN
