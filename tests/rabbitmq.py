@@ -28,7 +28,10 @@ def is_installed() -> bool:
 
 
 class RabbitMQ:
-    """One broker process; `directory` must be empty, and the caller removes it."""
+    """One broker process; `directory` must be empty, and the caller removes it.
+
+    `settings` are lines of its rabbitmq.conf, and `advanced` is its advanced.config.
+    """
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class RabbitMQ:
         *,
         listen: str = "0.0.0.0",
         settings: str = "",
+        advanced: str = "",
         plugins: Sequence[str] = PLUGINS,
     ) -> None:
         self._directory = directory
@@ -57,6 +61,9 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none",
         }
+        if advanced:
+            (directory / "advanced.config").write_text(advanced)
+            self._environment["RABBITMQ_ADVANCED_CONFIG_FILE"] = str(directory / "advanced.config")
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

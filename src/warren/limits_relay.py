@@ -49,3 +49,9 @@ URIS_MAX = 100
 UPSTREAM_SET_SIZE_MAX = 1_000
 # How often a link asks its source for the number of ready messages: as often as statistics are shown.
 SOURCE_COUNTED_MS = 5_000
+
+# --- advanced.config ---
+# Characters of the file; a hundred static shovels have 100,000.
+CONFIG_TERMS_SIZE_MAX = 1_048_576
+# Levels of lists and tuples in it, which are read by recursion; shovels with nested tables have about 15.
+CONFIG_TERMS_DEPTH_MAX = 64

@@ -14,6 +14,8 @@ from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target
 from warren.limits import OUTBOX_SIZE_MAX
 from warren.metadata.commands import (
+    INTERNAL_USER,
+    OPERATOR,
     MetadataCommand,
     PutUser,
     PutVhost,
@@ -138,6 +140,34 @@ def test_a_user_in_the_uri_needs_its_password() -> None:
                 assert reason.startswith("login of user 'al' at this node: 403 ACCESS_REFUSED"), reason
             # Nobody becomes another user without a password, and everybody is themselves without one.
             await local.dial("amqp://guest@/%2f")
+
+    run(work())
+
+
+def test_the_operator_may_do_everything_and_no_user_can_become_the_operator() -> None:
+    async def work() -> None:
+        async with dialing() as local:
+            await apply(local, PutVhost(name="v"))
+            connection = await local.dial("amqp:///v", user=OPERATOR)
+            assert [found.user for found in local.broker.server.connections] == ["none"]
+            deliveries = Deliveries()
+            channel = await open_queue(connection, deliveries)
+            # RabbitMQ's shovels may publish with the user-id of others as well.
+            properties = BasicProperties(user_id="al")
+            channel.publish(Message.compose(encode_address("", QUEUE), properties, b"m" + BODY_END, now=0))
+            await deliveries.confirmed_up_to(1)
+            await driven(connection.close())
+            assert "530 NOT_ALLOWED - vhost w not found" in await local.refusal("amqp:///w", OPERATOR)
+            await make_user(local, "none")
+            assert "530 NOT_ALLOWED" in await local.refusal("amqp:///v", "none")
+
+    run(work())
+
+
+def test_whoever_has_set_a_shovel_long_ago_is_asked_to_set_it_again() -> None:
+    async def work() -> None:
+        async with dialing() as local:
+            assert "it has to be set again" in await local.refusal("amqp://", INTERNAL_USER)
 
     run(work())
 

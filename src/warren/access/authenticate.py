@@ -16,6 +16,7 @@ from warren.access.future import Future
 from warren.access.grants import TokenUser
 from warren.access.login_throttle import LoginThrottle, LoginThrottleSettings
 from warren.access.mechanisms import AMQPLAIN, EXTERNAL, PLAIN, READERS
+from warren.access.operator import OPERATOR_USER
 from warren.access.password_verifier import PasswordVerifier, PasswordVerifierDependencies
 from warren.access.tokens import TokenRefused, TokenVerifier, is_like_token
 from warren.errors import CommandInvalid, LoginRefused, NotAllowed
@@ -41,6 +42,10 @@ class LoginPeer(Protocol):
     @property
     def local_user(self) -> str:
         """The user that a client in memory, which is the node itself, is without a password; else empty."""
+
+    @property
+    def is_operator(self) -> bool:
+        """True if a client in memory acts for the operator of the node, who may do everything."""
 
 
 class BackendKind(Enum):
@@ -106,7 +111,7 @@ class Authenticator:
 
     def mechanisms(self, peer: LoginPeer) -> tuple[str, ...]:
         """The mechanisms offered to `peer`; EXTERNAL only if it has a certificate, or is the node itself."""
-        if peer.local_user:
+        if peer.local_user or peer.is_operator:
             return (EXTERNAL,)
         return self._without_certificate if peer.certificate_login is None else self._mechanisms
 
@@ -114,6 +119,8 @@ class Authenticator:
         """Authenticate the client and return its user; LoginRefused if the credentials are not accepted."""
         if mechanism not in self.mechanisms(peer):
             raise CommandInvalid(f"unknown authentication mechanism '{mechanism}'")
+        if peer.is_operator:
+            return OPERATOR_USER
         if mechanism == EXTERNAL:
             name = peer.local_user or peer.certificate_login or ""
             user = self._metadata.users.by_name.get(name)

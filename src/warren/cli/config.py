@@ -14,6 +14,7 @@ from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_s
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
+from warren.node.static_shovels import static_shovels
 
 # The exit status of `warren serve` for a configuration error.
 _REFUSED = 1
@@ -51,9 +52,17 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
 @config.command()
 @click.argument("file")
 def check(file: str) -> None:
-    """Check whether FILE is valid, and list its keys that have no effect."""
+    """Check whether FILE is valid, and list its keys that have no effect.
+
+    RabbitMQ's advanced.config is checked with it, if it is beside FILE.
+    """
     found = _loaded(file)
-    for warning in found.warnings:
+    try:
+        static = static_shovels(found)
+    except ConfigError as error:
+        click.echo(f"warren: {error}", err=True)
+        sys.exit(_REFUSED)
+    for warning in (*found.warnings, *static.warnings):
         click.echo(f"warning: {warning}", err=True)
     given = sum(row.origin.startswith(file) for row in effective_settings(found))
     click.echo(f"{file}: valid; settings in it: {given}")

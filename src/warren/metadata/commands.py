@@ -15,6 +15,14 @@ Json = object
 
 # RabbitMQ's name for the broker itself as the user who performed an operation.
 INTERNAL_USER = "rmq-internal"
+# Who configures the node, as the user of shovels and upstreams in its configuration and in definitions that
+# it loads when it starts: they may do everything at this node. No user has this name (see `parameter_user`).
+OPERATOR = ""
+
+
+def parameter_user(name: str) -> str:
+    """The user of a parameter that the user `name` sets, which is never the operator."""
+    return name or INTERNAL_USER
 
 
 class Outcome(Enum):
@@ -182,7 +190,7 @@ class SetParameter(VhostCommand, frozen=True, kw_only=True):
     component: str
     name: str
     value: Json
-    # The user who sets it, with whose rights a shovel or a link runs.
+    # The user who sets it, with whose rights a shovel or a link runs; OPERATOR may do everything.
     user: str = INTERNAL_USER
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from math import ceil
 
-from warren.limits_relay import RECONNECT_DELAY_S_MAX
+from warren.limits_relay import PREFETCH_COUNT_MAX, RECONNECT_DELAY_S_MAX
 from warren.metadata.commands import Json
 
 ON_CONFIRM = "on-confirm"
@@ -56,6 +56,16 @@ class DefinitionReader:
         """An integer from 0 to `most`."""
         return default if self.value(*keys) is None else self.optional_natural(*keys, most=most) or 0
 
+    def prefetch_count(self, *keys: str, default: int) -> int:
+        """Unacknowledged deliveries, 0 without a limit, whatever number is given.
+
+        RabbitMQ 3.10.8 stores any number and sends its lowest 16 bits, so that -1 becomes 65,535 (measured),
+        and 70,000 becomes 4,464. Here each number that basic.qos cannot express is the largest that it can.
+        """
+        value = self.value(*keys, default=default)
+        assert isinstance(value, int | float)
+        return int(value) if 0 <= value <= PREFETCH_COUNT_MAX else PREFETCH_COUNT_MAX
+
     def optional_natural(self, *keys: str, most: int) -> int | None:
         """An integer from 0 to `most`; None if there is none, or another value, which is an error."""
         value = self.value(*keys)
@@ -70,7 +80,11 @@ class DefinitionReader:
         return None
 
     def reconnect_delay_s(self, default: int) -> int:
-        """The time before the next attempt to connect; 0 if there is no other attempt."""
+        """The time before the next attempt to connect; 0 if there is no other attempt.
+
+        A fraction is rounded up. RabbitMQ 3.10.8 makes no other attempt after a negative number, and none
+        after a fraction (read in its code).
+        """
         value = self.value("reconnect-delay", default=default)
         assert isinstance(value, int | float)
         return ceil(min(max(value, 0), RECONNECT_DELAY_S_MAX))

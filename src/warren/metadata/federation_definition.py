@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from warren.limits_relay import LINK_NUMBER_MAX, PREFETCH_COUNT_MAX, UPSTREAM_SET_SIZE_MAX
+from warren.limits_relay import LINK_NUMBER_MAX, UPSTREAM_SET_SIZE_MAX
 from warren.metadata import validation
 from warren.metadata.commands import INTERNAL_USER, Json
 from warren.metadata.definition_reader import ACK_MODES, ON_CONFIRM, DefinitionReader
@@ -147,7 +147,7 @@ def parse_upstream(
         return Upstream(name=name, exchange=federated, queue=federated, error="; ".join(errors))
     settings = DefinitionReader(overrides, value)
     uris = uris_of(value["uri"])
-    prefetch_count = settings.natural("prefetch-count", default=_PREFETCH_COUNT, most=PREFETCH_COUNT_MAX)
+    prefetch_count = settings.prefetch_count("prefetch-count", default=_PREFETCH_COUNT)
     max_hops = settings.natural("max-hops", default=_MAX_HOPS, most=LINK_NUMBER_MAX)
     expires = settings.optional_natural("expires", most=LINK_NUMBER_MAX)
     message_ttl = settings.optional_natural("message-ttl", most=LINK_NUMBER_MAX)

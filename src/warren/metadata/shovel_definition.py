@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from warren.limits_relay import PREFETCH_COUNT_MAX
 from warren.metadata import validation
 from warren.metadata.commands import Json
 from warren.metadata.definition_reader import ACK_MODES, NO_ACK, ON_CONFIRM, DefinitionReader
@@ -25,7 +24,7 @@ QUEUE_LENGTH = "queue-length"
 AMQP091 = "amqp091"
 LOCAL = "local"
 
-_AMQP10 = "amqp10"
+AMQP10 = "amqp10"
 _RECONNECT_DELAY_S = 5
 _PREFETCH_COUNT = 1000
 _CONSUMER_ARGUMENTS = (
@@ -152,7 +151,7 @@ def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> 
 def parse_shovel(value: Json) -> ShovelDefinition | str:
     """The shovel that the stored `value` describes; a text that says what is wrong if it describes none.
 
-    A value that was accepted may be wrong nevertheless, as RabbitMQ accepts a prefetch count of -1.
+    A value that was accepted may be wrong nevertheless, as RabbitMQ accepts an empty list of addresses.
     """
     errors = shovel_errors("the shovel", value)
     if errors or not isinstance(value, Mapping):
@@ -169,8 +168,8 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
         exchange=settings.optional_text("src-exchange"),
         exchange_key=settings.text("src-exchange-key"),
         is_predeclared=settings.is_set("src-predeclared"),
-        prefetch_count=settings.natural(
-            "src-prefetch-count", "prefetch-count", default=_PREFETCH_COUNT, most=PREFETCH_COUNT_MAX
+        prefetch_count=settings.prefetch_count(
+            "src-prefetch-count", "prefetch-count", default=_PREFETCH_COUNT
         ),
         delete_after=delete_after,
         consumer_arguments=settings.table("src-consumer-args"),
@@ -204,7 +203,7 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
 
 
 def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Mapping[str, Check]:
-    if table.get("src-protocol") == _AMQP10:
+    if table.get("src-protocol") == AMQP10:
         return _of_amqp10(table, "src-")
     checks: dict[str, Check] = {
         "src-uri": uri_check(access),
@@ -225,7 +224,7 @@ def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Map
 
 
 def _destination_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Mapping[str, Check]:
-    if table.get("dest-protocol") == _AMQP10:
+    if table.get("dest-protocol") == AMQP10:
         return _of_amqp10(table, "dest-")
     return {
         "dest-uri": uri_check(access),
@@ -245,7 +244,7 @@ def _destination_checks(table: Mapping[str, Json], access: VhostAccess | None) -
 
 def _is_amqp091(table: Mapping[str, Json], end: str) -> bool:
     """True if an end has the keys of AMQP 0-9-1, which those of this node have, too."""
-    return table.get(f"{end}-protocol") != _AMQP10
+    return table.get(f"{end}-protocol") != AMQP10
 
 
 def _of_amqp10(table: Mapping[str, Json], prefix: str) -> Mapping[str, Check]:
@@ -257,7 +256,7 @@ def _of_amqp10(table: Mapping[str, Json], prefix: str) -> Mapping[str, Check]:
 
 
 def _protocol(name: str, term: object) -> str | None:
-    if term == _AMQP10:
+    if term == AMQP10:
         return f"{name}: AMQP 1.0 is not supported, only {AMQP091} and {LOCAL}"
     return validation.one_of(AMQP091, LOCAL)(name, term)
 

@@ -21,6 +21,7 @@ from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
 from warren.metadata.commands import (
     INTERNAL_USER,
+    OPERATOR,
     Bind,
     DeclareExchange,
     DoubtNumbers,
@@ -368,7 +369,7 @@ class Broker:
             document = json.loads(file.read_bytes())
             if is_deeper(document, JSON_DEPTH_MAX):
                 raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
-            read = import_commands(document, self.hash_password)
+            read = import_commands(document, self.hash_password, user=OPERATOR)
             return check_definitions(read, self.metadata).complete()
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error

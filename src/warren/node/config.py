@@ -6,7 +6,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
-from warren.node import config_file, no_effect, settings
+from warren.node import advanced_config, config_file, no_effect, settings
+from warren.node.advanced_config import AdvancedConfig
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue
@@ -47,6 +48,8 @@ class Config:
         self._given: dict[str, ConfigEntry] = {}
         # The files that were read, in order.
         self.files: tuple[str, ...] = ()
+        # What RabbitMQ's advanced.config contains.
+        self.advanced = AdvancedConfig()
         # Reads the whole configuration again.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
@@ -101,6 +104,8 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry]
     flags = list(flags)
     config = Config([*entries, *found, *flags])
     config.warnings.extend(warnings)
+    config.advanced = advanced_config.find(files, environment)
+    config.warnings.extend(config.advanced.warnings)
     config.files = tuple(files)
     config.again = lambda: load(file, environment, flags)
     return config

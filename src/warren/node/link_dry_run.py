@@ -20,7 +20,7 @@ from warren.federation.link_rights import check_publish
 from warren.federation.upstream_settings import targets_of
 from warren.management.metadata_changes import run_coroutine
 from warren.management.relay_view import DryRunStep, StepState
-from warren.metadata.commands import Json
+from warren.metadata.commands import Json, parameter_user
 from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import upstreams_of_exchange, upstreams_of_queue
 from warren.metadata.machine import Metadata
@@ -150,7 +150,7 @@ class LinkDryRun:
                 targets=tuple(map(parse_target, uris)),
                 uris=tuple(map(uri_without_credentials, uris)),
                 name="Dry run of a shovel",
-                user=user.name,
+                user=parameter_user(user.name),
             )
             try:
                 found = await connect(self._dialer, endpoint, ConnectionListener())

@@ -10,6 +10,7 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.client.login import EXTERNAL, PLAIN, ClientLogin
 from warren.client.uri import Target
+from warren.metadata.commands import INTERNAL_USER, OPERATOR
 from warren.metadata.machine import Metadata
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -39,10 +40,10 @@ class LocalConnections:
         Raises BrokerRefused.
         """
         login = _login(target, name, user)
-        if login.mechanisms == (EXTERNAL,) and user not in self._metadata.users.by_name:
-            raise BrokerRefused(f"login of user '{user}' at {_WHERE}: there is no such user")
+        if login.mechanisms == (EXTERNAL,) and user != OPERATOR:
+            self._check_user(user)
         client_end = _ClientEnd(self, login, listener)
-        server_end = _ServerEnd(self, user if login.mechanisms == (EXTERNAL,) else "")
+        server_end = _ServerEnd(self, user if login.mechanisms == (EXTERNAL,) else None)
         client = AmqpProtocol(client_end, self._loop_context)
         loop = asyncio.get_running_loop()
         MemoryTransport.connect(loop, AmqpProtocol(server_end, self._loop_context), client)
@@ -63,12 +64,29 @@ class LocalConnections:
         self.protocols.add(protocol)
         return ClientConnection(login, self._loop_context.turn, protocol, listener)
 
-    def server(self, user: str, protocol: AmqpProtocol) -> Connection:
-        """Create the broker's end on `protocol`, for `user`, or for whoever logs in with a password."""
+    def _check_user(self, user: str) -> None:
+        """Raise BrokerRefused unless `user` exists."""
+        if user in self._metadata.users.by_name:
+            return
+        reason = "there is no such user"
+        if user == INTERNAL_USER:
+            reason = "who has set the shovel or upstream is not known: it has to be set again"
+        raise BrokerRefused(f"login of user '{user}' at {_WHERE}: {reason}")
+
+    def server(self, user: str | None, protocol: AmqpProtocol) -> Connection:
+        """Create the broker's end on `protocol`, for `user`; None for whoever logs in with a password."""
         server = self._server
         # As RabbitMQ names its direct connections: by the id of their process.
         name = server.event_publisher.pid(server.next_serial)
-        peer = Peer(host="", port=0, server_host="", server_port=0, local_name=name, local_user=user)
+        peer = Peer(
+            host="",
+            port=0,
+            server_host="",
+            server_port=0,
+            local_name=name,
+            local_user=user or "",
+            is_operator=user == OPERATOR,
+        )
         protocol.peer = peer
         self.protocols.add(protocol)
         return Connection(server, peer, protocol)
@@ -112,7 +130,7 @@ class _ClientEnd(_End):
 class _ServerEnd(_End):
     """The end in the role of the broker, for a client that is `user` without a password."""
 
-    def __init__(self, local: LocalConnections, user: str) -> None:
+    def __init__(self, local: LocalConnections, user: str | None) -> None:
         super().__init__(local)
         self._user = user
 

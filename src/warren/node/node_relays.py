@@ -18,7 +18,7 @@ from warren.node.link_dry_run import LinkDryRun
 from warren.node.link_events import LinkEvents
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
-from warren.node.static_shovels import static_definitions, static_shovels
+from warren.node.static_shovels import static_shovels
 from warren.queues.local import LocalQueue
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
@@ -39,9 +39,11 @@ class NodeRelays:
         self._broker = broker
         try:
             static = static_shovels(config)
-            self._static_definitions = static_definitions(config)
         except ConfigError as error:
             raise BootRefused(str(error)) from error
+        for warning in static.warnings:
+            logging.getLogger("warren.shovel").warning("%s", warning)
+        self._static_definitions = static.definitions
         self.dialer = NodeDialer(
             OutgoingConnections(loop_context),
             LocalConnections(broker.server, broker.metadata, loop_context),
@@ -57,7 +59,7 @@ class NodeRelays:
                 later=broker.server.later,
                 cluster_name=self._cluster_name,
             ),
-            static,
+            static.shovels,
         )
         federation = FederationDependencies(
             metadata=broker.metadata,

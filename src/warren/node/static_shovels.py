@@ -3,16 +3,22 @@
     shovel.NAME.src-uri = amqp://…      shovel.NAME.src-uri.1 = amqp://…     several addresses are numbered
     shovel.NAME.src-queue = from        shovel.NAME.dest-queue = to
 
-Tables are written as JSON. RabbitMQ 3.10 has static shovels in its classic configuration only.
+Tables are written as JSON. RabbitMQ 3.10 has static shovels in its classic configuration only, which is read
+as well (`classic_shovels`).
 """
 
 import json
+from collections.abc import Mapping
 
-from warren.metadata.commands import INTERNAL_USER, Json
+from msgspec import Struct
+
+from warren.metadata.commands import OPERATOR, Json
 from warren.metadata.shovel_definition import ShovelDefinition, parse_shovel
 from warren.node import settings
+from warren.node.classic_shovels import ClassicShovel, classic_shovels
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
+from warren.node.term_values import InvalidTerm
 from warren.shovel.shovel_settings import STATIC_VHOST, ShovelSettings
 
 _NUMBERS = frozenset(("prefetch-count", "src-prefetch-count", "reconnect-delay", "rate-limit"))
@@ -21,8 +27,39 @@ _TABLES = ("-args", "-properties", "-headers")
 _BOOLEANS = {"true": True, "false": False}
 
 
-def static_definitions(config: Config) -> dict[str, dict[str, Json]]:
-    """The definitions of the static shovels by name, as the parameter has them. Raises ConfigError."""
+class StaticShovels(Struct, frozen=True, kw_only=True):
+    """The shovels of a configuration."""
+
+    shovels: tuple[ShovelSettings, ...]
+    # Their definitions by name, with the keys of the parameter; they contain passwords.
+    definitions: Mapping[str, Mapping[str, Json]]
+    # Keys that have no effect.
+    warnings: tuple[str, ...]
+
+
+def static_shovels(config: Config) -> StaticShovels:
+    """The static shovels. Raises ConfigError, which names the file or the line of a wrong one."""
+    definitions = _definitions(config)
+    shovels = [_settings(name, _parsed(config, name, definition)) for name, definition in definitions.items()]
+    warnings: list[str] = []
+    file = config.advanced.file
+    try:
+        classic = classic_shovels(config.advanced.shovels, warnings.append)
+    except InvalidTerm as error:
+        raise ConfigError(f"{file}: {error}") from None
+    for name, shovel in classic.items():
+        if name in definitions:
+            raise ConfigError(f"{file}: shovel {name!r} is defined in {_place(config, name)} as well")
+        shovels.append(_classic_settings(name, shovel))
+    return StaticShovels(
+        shovels=tuple(shovels),
+        definitions={**definitions, **{name: shovel.parameter for name, shovel in classic.items()}},
+        warnings=tuple(f"{file}: {warning}" for warning in warnings),
+    )
+
+
+def _definitions(config: Config) -> dict[str, dict[str, Json]]:
+    """The definitions of the shovels in the keys of the configuration, as the parameter has them."""
     found: dict[str, dict[str, Json]] = {}
     for rest, text in config.family(settings.STATIC_SHOVELS).items():
         name, _, key = rest.partition(".")
@@ -41,13 +78,18 @@ def static_definitions(config: Config) -> dict[str, dict[str, Json]]:
     return found
 
 
-def static_shovels(config: Config) -> tuple[ShovelSettings, ...]:
-    """The static shovels. Raises ConfigError, which names the place of the first key of a wrong one."""
-    return tuple(
-        ShovelSettings(
-            name=name, vhost=STATIC_VHOST, user=INTERNAL_USER, definition=_parsed(config, name, definition)
-        )
-        for name, definition in static_definitions(config).items()
+def _settings(name: str, definition: ShovelDefinition) -> ShovelSettings:
+    return ShovelSettings(name=name, vhost=STATIC_VHOST, user=OPERATOR, definition=definition)
+
+
+def _classic_settings(name: str, shovel: ClassicShovel) -> ShovelSettings:
+    return ShovelSettings(
+        name=name,
+        vhost=STATIC_VHOST,
+        user=OPERATOR,
+        definition=shovel.definition,
+        source_declarations=shovel.source_declarations,
+        destination_declarations=shovel.destination_declarations,
     )
 
 

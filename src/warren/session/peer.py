@@ -25,6 +25,8 @@ class Peer(Struct, frozen=True, kw_only=True):
     # empty if it logs in with one. Nothing that arrives at a socket sets these.
     local_name: str = ""
     local_user: str = ""
+    # True for a client in memory that acts for the operator of the node.
+    is_operator: bool = False
 
     @property
     def is_loopback(self) -> bool:

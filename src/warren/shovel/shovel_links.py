@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target, uri_without_credentials
 from warren.metadata.commands import ClearParameter, Json
 from warren.metadata.events import Event, ParameterChanged, VhostRemoved
@@ -15,11 +16,12 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.shovel_definition import NEVER, SHOVEL, ShovelDefinition, parse_shovel
 from warren.model.coroutine_driver import Later, drive
+from warren.model.message import Message
 from warren.relay.endpoint import Endpoint
 from warren.relay.forwarder import AckMode
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.link_filter import LinkFilter
-from warren.relay.link_run import LinkSettings
+from warren.relay.link_run import LinkPlan, LinkRun, LinkSettings
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
 from warren.shovel.shovel_plan import ShovelPlan
@@ -87,10 +89,9 @@ class ShovelLinks:
             return
         definition = parse_shovel(metadata.parameters.by_key[SHOVEL, name])
         if isinstance(definition, str):
-            # An older version has accepted it.
-            dependencies.links.remove(key)
-            text = f"shovel {name!r} of vhost {vhost!r} cannot run: {definition}"
-            dependencies.link_dependencies.log("error", text, {})
+            # It was accepted nevertheless, as RabbitMQ accepts it, or by an older version.
+            plan = _ImpossiblePlan(definition)
+            dependencies.links.put(Link(key, plan, _NO_ATTEMPT, dependencies.link_dependencies))
             return
         user = metadata.parameters.user_of(SHOVEL, name)
         self._put(ShovelSettings(name=name, vhost=vhost, user=user, definition=definition))
@@ -105,13 +106,51 @@ class ShovelLinks:
         dependencies.links.put(Link(key, plan, link_settings(settings), link_dependencies))
 
     def _complete(self, settings: ShovelSettings) -> None:
-        """Delete the parameter of a shovel that has moved all that it had to."""
+        """Delete the parameter of a shovel that has moved all that it had to; a static one begins anew."""
         if not settings.is_static:
             drive(self._clear(settings))
+        elif settings.definition.reconnect_delay_s:
+            # As in RabbitMQ, after the same pause as after an error.
+            key = LinkKey(LinkKind.SHOVEL, settings.vhost, settings.name)
+            delay_ms = settings.definition.reconnect_delay_s * 1000
+            self._dependencies.link_dependencies.after(delay_ms, lambda: self._begin_anew(key))
+
+    def _begin_anew(self, key: LinkKey) -> None:
+        """Start the link of a static shovel again, unless the node is stopping."""
+        link = self._dependencies.links.get(key)
+        if link is not None:
+            link.start()
 
     async def _clear(self, settings: ShovelSettings) -> None:
         command = ClearParameter(vhost=settings.vhost, component=SHOVEL, name=settings.name)
         await self._dependencies.proposals.propose(command)
+
+
+class _ImpossiblePlan(LinkPlan):
+    """A shovel that cannot run, and is shown as terminated with the reason until it is changed."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    async def set_up(self, run: LinkRun) -> None:
+        """Refuse the run."""
+        raise BrokerRefused(self._reason)
+
+    async def tear_down(self, run: LinkRun) -> None:
+        """Nothing was made."""
+
+    def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        """Return the message as it is; there is none."""
+        return message
+
+    def completed(self) -> None:
+        """It never completes."""
+
+
+_NOWHERE = Endpoint(targets=(), name="", user="")
+_NO_ATTEMPT = LinkSettings(source=_NOWHERE, destination=_NOWHERE, reconnect_delay_ms=0)
 
 
 def link_settings(settings: ShovelSettings) -> LinkSettings:

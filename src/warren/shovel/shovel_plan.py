@@ -85,6 +85,9 @@ class ShovelPlan(LinkPlan):
 
     def completed(self) -> None:
         """The link has stopped because the requested number of messages was forwarded."""
+        # A static shovel may begin anew, and counts anew then.
+        self._run = None
+        self._settled = 0
         self._completed()
 
     # --- private ----------------------------------------------------------------------------------
@@ -107,7 +110,9 @@ class ShovelPlan(LinkPlan):
             await _ensure_queue(connection, queue, dict(source.queue_arguments), source.is_predeclared)
         channel = await run.open_source_channel()
         if declarations is not None:
-            await _declare(channel, declarations)
+            declared_queue = await _declare(channel, declarations)
+            # An empty name is that of the last queue declared, on this channel only (0-9-1 §1.7.2.1).
+            queue = queue or declared_queue
         if queue is None:
             declared = await channel.call(methods.QueueDeclare(exclusive=True), methods.QueueDeclareOk)
             queue = declared.queue
@@ -138,9 +143,14 @@ class ShovelPlan(LinkPlan):
         return max(0, int(delete_after) - self._settled)
 
 
-async def _declare(channel: ClientChannel, declarations: tuple[Method, ...]) -> None:
+async def _declare(channel: ClientChannel, declarations: tuple[Method, ...]) -> str:
+    """Call `declarations` in order; returns the name of the last queue declared, empty if there is none."""
+    queue = ""
     for declaration in declarations:
-        await channel.call(declaration, DECLARATIONS[type(declaration)])
+        answer = await channel.call(declaration, DECLARATIONS[type(declaration)])
+        if isinstance(answer, methods.QueueDeclareOk):
+            queue = answer.queue
+    return queue
 
 
 async def _ensure_queue(

@@ -14,11 +14,13 @@ from warren.access.directory import (
     DirectoryRules,
     DirectoryUnavailable,
 )
+from warren.access.grants import ExternalUser
 from warren.access.login_throttle import LoginThrottleSettings
 from warren.access.passwords import SALT_SIZE, SHA256, hash_password
 from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused
 from warren.metadata.commands import PutUser
 from warren.metadata.machine import Metadata
+from warren.metadata.permissions import Permission
 from warren.metadata.proposals import LocalProposals
 from warren.wire.table import encode_table
 
@@ -33,6 +35,7 @@ class FakePeer:
     host: str = "127.0.0.1"
     certificate_login: str | None = None
     local_user: str = ""
+    is_operator: bool = False
 
     @property
     def is_loopback(self) -> bool:
@@ -275,6 +278,15 @@ def test_a_client_in_memory_is_its_user_without_a_password(authenticator: Authen
     assert authenticator.authenticate("EXTERNAL", b"", local) == "u"
     with pytest.raises(LoginRefused):
         authenticator.authenticate("EXTERNAL", b"", FakePeer(local_user="nobody"))
+
+
+def test_a_client_in_memory_that_acts_for_the_operator_may_do_everything() -> None:
+    peer = FakePeer(is_operator=True)
+    by_default = make_authenticator(AuthenticationSettings())
+    assert by_default.mechanisms(peer) == ("EXTERNAL",)
+    user = finished(by_default.authenticator.authenticate("EXTERNAL", b"", peer))
+    assert isinstance(user, ExternalUser)
+    assert (user.name, user.grants.permission("anything")) == ("none", Permission(".*", ".*", ".*"))
 
 
 def test_a_client_in_memory_is_offered_external_although_no_other_client_is() -> None:

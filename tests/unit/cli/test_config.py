@@ -87,6 +87,8 @@ def test_shown_settings_are_a_valid_file(tmp_path: Path, group: int) -> None:
     changed = {
         setting.key + (".1" if isinstance(setting, Family) else ""): setting
         for setting in settings.ALL[group::GROUPS]
+        # Which has several keys, and not any value.
+        if setting is not settings.STATIC_SHOVELS
     }
     path = tmp_path / "warren.conf"
     path.write_text("".join(f'{key} = "{chosen(setting)}"\n' for key, setting in changed.items()))

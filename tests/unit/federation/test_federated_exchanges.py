@@ -307,10 +307,10 @@ def test_a_refused_binding_ends_the_run_also_if_nothing_waits_for_its_answer() -
 def test_a_definition_that_cannot_be_used_is_the_reason_of_the_link() -> None:
     sites = TwoSites().start()
     sites.declare()
-    sites.federate(prefetch_count=-1)
+    sites.federate(max_hops=-1)
     status = sites.link.status()
     assert status.state is LinkState.TERMINATED
-    assert "prefetch-count" in status.reason
+    assert "max-hops" in status.reason
 
 
 def test_a_link_shows_the_address_as_it_was_written_also_while_it_cannot_connect(sites: TwoSites) -> None:

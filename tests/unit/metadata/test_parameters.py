@@ -209,11 +209,17 @@ def test_a_delay_that_is_not_positive_means_no_other_attempt(delay: float, secon
     assert parse_upstream("n", {"uri": URI, "reconnect-delay": delay}).reconnect_delay_s == seconds
 
 
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [(0, 0), (1, 1), (65_535, 65_535), (10.5, 10), (-1, 65_535), (-5, 65_535), (70_000, 65_535)],
+)
+def test_a_prefetch_that_amqp_cannot_express_is_the_largest_one(given: float, count: int) -> None:
+    assert parsed(src_prefetch_count=given).source.prefetch_count == count
+    assert parse_upstream("n", {"uri": URI, "prefetch-count": given}).prefetch_count == count
+
+
 def test_what_is_accepted_and_impossible_is_named() -> None:
-    found = parse_shovel(shovel({"src-prefetch-count": -1, "dest-uri": []}))
-    assert found == (
-        "src-prefetch-count should be an integer from 0 to 65535, actually was -1; dest-uri has no address"
-    )
+    assert parse_shovel(shovel({"dest-uri": []})) == "dest-uri has no address"
     upstream = parse_upstream("n", {"uri": [], "max-hops": 1.5, "expires": -1})
     assert upstream.error == (
         "max-hops should be an integer from 0 to 2147483647, actually was 1.5; "

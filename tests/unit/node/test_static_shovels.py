@@ -5,7 +5,7 @@ import pytest
 from warren.node.config import Config
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.effective_settings import effective_settings
-from warren.node.static_shovels import static_definitions, static_shovels
+from warren.node.static_shovels import static_shovels
 
 ENDS = {"s.src-uri": "amqp://u:secret@a", "s.dest-uri": "amqp://b", "s.src-queue": "q"}
 
@@ -22,12 +22,12 @@ def config(**keys: str) -> Config:
 
 
 def test_values_have_the_types_of_their_keys() -> None:
-    found = static_definitions(
+    found = static_shovels(
         config(
             src_queue_args='{"x-max-length": 5}', src_delete_after="7", prefetch_count="9", rate_limit="0.5",
             dest_queue="7", add_timestamp_header="true", src_predeclared="false", reconnect_delay="2",
         )
-    )["s"]  # fmt: skip
+    ).definitions["s"]  # fmt: skip
     assert (found["src-queue-args"], found["src-delete-after"]) == ({"x-max-length": 5}, 7)
     assert (found["prefetch-count"], found["rate-limit"], found["reconnect-delay"]) == (9, 0.5, 2)
     assert (found["dest-queue"], found["add-timestamp-header"], found["src-predeclared"]) == (
@@ -41,7 +41,7 @@ def test_numbered_addresses_are_tried_in_their_order() -> None:
     given = [ConfigEntry(f"shovel.s.{key}", value, "f") for key, value in (
         ("src-uri.1", "amqp://a"), ("src-uri.2", "amqp://b"), ("dest-uri", "amqp://c"), ("src-queue", "q"),
     )]  # fmt: skip
-    [shovel] = static_shovels(Config(given))
+    [shovel] = static_shovels(Config(given)).shovels
     assert shovel.definition.source.uris == ("amqp://a", "amqp://b")
     assert shovel.is_static
 

@@ -4,24 +4,35 @@ import pytest
 from tests.unit.relay.network import Network
 from tests.unit.session.client import Broker, publication
 
-from warren.metadata.commands import INTERNAL_USER, ClearParameter, PutVhost, RemoveVhost, Reply, SetParameter
+from warren.metadata.commands import (
+    INTERNAL_USER,
+    OPERATOR,
+    ClearParameter,
+    PutVhost,
+    RemoveVhost,
+    Reply,
+    SetParameter,
+)
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.shovel_definition import ShovelDefinition, ShovelDestination, ShovelSource
 from warren.model.coroutine_driver import drive
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
+from warren.shovel.shovel_settings import STATIC_VHOST, ShovelSettings
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
 
 VHOST = "/"
 NAME = "s"
+STATIC = LinkKey(LinkKind.SHOVEL, STATIC_VHOST, NAME)
 
 
 class Site:
     """Two brokers, and a node whose metadata has shovels between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *static: ShovelSettings) -> None:
         self.network = Network(source=Broker(), destination=Broker())
         self.metadata = Metadata()
         self.local = LocalProposals(self.metadata, lambda: self.network.clock.now)
@@ -35,7 +46,7 @@ class Site:
             later=lambda action: action(self.network.clock.now),
             cluster_name=lambda: "cluster",
         )
-        self.shovels = ShovelLinks(dependencies)
+        self.shovels = ShovelLinks(dependencies, static)
         self.client = self.network.brokers["source"].client()
         self.reader = self.network.brokers["destination"].client()
 
@@ -255,6 +266,74 @@ def test_one_shovel_that_fails_leaves_the_others_running() -> None:
     assert site.take("to") == [b"a"]
     states = {key.name: status.state for key, status in site.links.statuses().items()}
     assert states == {"broken": LinkState.TERMINATED, "s": LinkState.RUNNING}
+
+
+def test_a_shovel_that_cannot_run_is_shown_with_the_reason_until_it_is_changed() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to", dest_uri=[])
+    assert (site.status().state, site.status().reason) == (LinkState.TERMINATED, "dest-uri has no address")
+    site.network.pass_time(3_600_000)
+    assert site.network.dialed == []
+    site.shovel(src_queue="from", dest_queue="to")
+    assert site.status().state is LinkState.RUNNING
+    site.shovel(src_queue="from", dest_queue="to", src_uri=[])
+    site.clear()
+    assert site.links.statuses() == {}
+
+
+def static(**more: object) -> ShovelSettings:
+    """A shovel as advanced.config defines it, from a queue that it declares."""
+    source = ShovelSource(uris=("amqp://source",), queue="", **more)  # type: ignore[arg-type]
+    return ShovelSettings(
+        name=NAME,
+        vhost=STATIC_VHOST,
+        user=OPERATOR,
+        definition=ShovelDefinition(
+            source=source,
+            destination=ShovelDestination(
+                uris=("amqp://destination",), exchange="", exchange_key="to", adds_forward_headers=True
+            ),
+        ),
+        source_declarations=(
+            methods.ExchangeDeclare(exchange="x", type="fanout"),
+            methods.QueueDeclare(queue="from", durable=True),
+            methods.QueueBind(exchange="x"),
+        ),
+        destination_declarations=(methods.QueueDeclare(queue="to", durable=True),),
+    )
+
+
+def test_the_declarations_of_a_static_shovel_are_made_in_order_and_the_last_queue_is_the_source() -> None:
+    site = Site(static())
+    site.shovels.start()
+    site.network.exchange()
+    site.publish("", b"a", exchange="x")
+    [(body, properties)] = site.messages("to")
+    assert body == b"a"
+    [entry] = (properties.headers or {})["x-shovelled"]
+    assert list(entry) == ["shovelled-by", "shovel-type", "shovel-name", "src-uri", "dest-uri"]
+    # The number of messages at the source is asked for on a channel of its own.
+    site.network.pass_time(10_000)
+    status = site.links.statuses()[STATIC]
+    assert (status.state, status.source_ready) == (LinkState.RUNNING, 0)
+
+
+def test_a_static_shovel_that_has_moved_its_number_of_messages_begins_anew() -> None:
+    site = Site(static(delete_after=2))
+    site.shovels.start()
+    site.network.exchange()
+    site.publish("", b"a", b"b", b"c", exchange="x")
+    assert site.take("to") == [b"a", b"b"]
+    assert site.links.statuses()[STATIC].state is LinkState.STOPPED
+    site.network.pass_time(4_999)
+    assert site.take("to") == []
+    site.network.pass_time(1)
+    assert site.take("to") == [b"c"]
+    assert site.links.statuses()[STATIC].state is LinkState.RUNNING
+    site.publish("", b"d", exchange="x")
+    drive(site.links.stop())
+    site.network.pass_time(10_000)
+    assert site.links.statuses() == {}
 
 
 def test_all_shovels_stop_together() -> None:

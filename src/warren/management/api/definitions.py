@@ -32,6 +32,7 @@ from warren.metadata.commands import (
     SetParameter,
     SetPolicy,
     VhostCommand,
+    parameter_user,
 )
 from warren.metadata.definitions import definition_sections, vhost_definition_sections
 from warren.metadata.definitions_import import DefinitionsError, import_commands
@@ -104,7 +105,8 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
 
 def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
     try:
-        read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=ACTING_USER.get())
+        user = parameter_user(ACTING_USER.get())
+        read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=user)
         return check_definitions(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None

@@ -17,6 +17,7 @@ from warren.metadata.commands import (
     ClearParameter,
     SetGlobalParameter,
     SetParameter,
+    parameter_user,
 )
 from warren.metadata.definitions import parameter_entries, policy_parameters
 from warren.metadata.parameter_secrets import masked_parameter
@@ -78,7 +79,9 @@ async def put_parameter(request: web.Request, node: ManagedNode) -> web.StreamRe
     is_new = _find(request, vhost) is None
     value = fields.get("value")
     user = user_of(request)
-    command = SetParameter(vhost=vhost.name, component=component, name=name, value=value, user=user.name)
+    command = SetParameter(
+        vhost=vhost.name, component=component, name=name, value=value, user=parameter_user(user.name)
+    )
     await propose_parameter(
         node, command, VhostAccess(user.name, frozenset(permitted_vhosts(node, user)).__contains__)
     )

@@ -27,7 +27,7 @@ from warren.management.operation import doc, documented
 from warren.management.replies import bad_request, encoded, error_reply, reply
 from warren.management.request_body import read_bytes
 from warren.management.views.planning import is_empty, losses_of, plan_item_view
-from warren.metadata.commands import Json, MetadataCommand, Outcome, Reply
+from warren.metadata.commands import Json, MetadataCommand, Outcome, Reply, parameter_user
 from warren.metadata.definition_entries import DefinitionKey
 from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.import_plan import ImportPlan, PlanAction, PlanItem
@@ -261,7 +261,7 @@ def _parse_importable(
     if isinstance(users, list):
         document["users"] = [_with_known_hash(user, node) for user in users]
     try:
-        user = ACTING_USER.get()
+        user = parameter_user(ACTING_USER.get())
         read = import_commands(document, node.hash_password, vhost=vhost, user=user)
         found = check_definitions(read, node.metadata)
     except DefinitionsError as error:
