@@ -1,7 +1,7 @@
-"""The start and the restart of the link of a federated exchange, disturbed at every single step.
+"""The start, the restart and the end of the link of a federated exchange, disturbed at every single step.
 
-A step is a read of one end of a connection, or one step of a disk. At one of them a broker loses power, or
-all connections are cut; then everything goes on without a fault.
+A step is a read of one end of a connection, or one step of a disk. At one of them a broker loses power, all
+connections are cut, or the federation is ended; then everything goes on without a fault.
 """
 
 import random
@@ -14,7 +14,7 @@ from tests.sim.relay_site import Node
 from tests.sim.relay_users import Operator, Publication, Publisher, take_all
 from tests.sim.segments import make_small
 
-from warren.metadata.commands import SetParameter, SetPolicy
+from warren.metadata.commands import ClearPolicy, SetParameter, SetPolicy
 from warren.wire import methods
 
 UPSTREAM, HERE = "a", "b"
@@ -33,7 +33,10 @@ class Story:
         self.network.flow_steps = 1
         self.upstream, self.here = self.network.sites[UPSTREAM], self.network.sites[HERE]
         self.publisher = Publisher(self.upstream)
+        self.step = step
         self.promised: list[Publication] = []
+        # True if the federation was ended.
+        self.is_ended = False
         self.declare()
         self.network.planned_step = self.network.step_count + step
         self.network.planned = lambda: event(self)
@@ -57,11 +60,16 @@ class Story:
         policy = SetPolicy(vhost="/", name="p", pattern="^x$", definition={"federation-upstream": "u"})
         self.here.node.propose(policy)
 
+    def end(self) -> None:
+        """End the federation of the exchange."""
+        self.is_ended = True
+        self.here.node.propose(ClearPolicy(vhost="/", name="p"))
+
     def run(self) -> bool:
         """Run to the end; False if it has ended before the step."""
         self.federate()
         self.settle()
-        if not self.here.node.vhost.policies.by_name:
+        if not (self.here.node.vhost.policies.by_name or self.is_ended):
             # A crash has prevented it.
             self.federate()
             self.settle()
@@ -90,6 +98,10 @@ class Story:
         topology = self.upstream.node.vhost.topology
         names = [*topology.queues, *topology.exchanges]
         return sorted(name for name in names if name.startswith(PREFIX))
+
+    def is_gone(self) -> bool:
+        """True if nothing is left of the link."""
+        return not (self.left() or propagated_keys(self.upstream.node) or self.network.wires)
 
     def check(self) -> None:
         """Everything has arrived in order, and the upstream has what a link needs and nothing else."""
@@ -131,4 +143,15 @@ def test_a_link_recovers_from_a_fault_at_any_step(fault: str, monkeypatch: pytes
         if not story.run():
             break
         story.check()
+    assert step > STEPS_MIN
+
+
+def test_a_link_that_ends_at_any_step_leaves_nothing_at_the_upstream(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch, 8_192)
+    for step in count(1):
+        story = Story(step, Story.end)
+        if not story.run():
+            break
+        story.network.settle(story.is_gone, HEALED_MS_MAX, lambda story=story: (story.step, story.left()))  # type: ignore[misc]
+        story.network.check_reports()
     assert step > STEPS_MIN

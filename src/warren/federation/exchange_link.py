@@ -18,11 +18,12 @@ from warren.client.uri import Target
 from warren.errors import NotFound
 from warren.federation.exchange_forwarding import ExchangeForwarding
 from warren.federation.exchange_run import ExchangeRun, FederatedExchange
+from warren.federation.link_names import SUFFIXES, internal_exchange_name
 from warren.limits_relay import FORMER_CLUSTER_NAMES_MAX
 from warren.metadata.records import BindingRecord
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
-from warren.relay.endpoint import Endpoint
+from warren.relay.endpoint import Endpoint, EndpointConnection
 from warren.relay.link_run import LinkRun, at_end
 from warren.wire import methods
 
@@ -92,15 +93,49 @@ class ExchangeLink:
         except BrokerRefused as error:
             exchange_run.ended(error)
 
+    @property
+    def leaves_objects(self) -> bool:
+        """True if the link shall not exist any more: an earlier run has perhaps declared its objects."""
+        return self.is_removed and self._federated.upstream.is_cleaned_up
+
     async def tear_down(self, run: LinkRun) -> None:
         """Delete the queue and the exchange at the upstream if no link shall use them any more."""
-        if not self._federated.upstream.is_cleaned_up or self._run is None:
+        if not self._federated.upstream.is_cleaned_up:
             return
         if self.is_removed:
-            for name in (*self._former_cluster_names, self._federated.cluster_name):
-                await self._run.delete(name)
-        elif self.successor is not None and await _is_elsewhere(run, self.successor):
-            await self._run.delete(self._federated.cluster_name)
+            await self._delete_all(run)
+        elif self.successor is not None and run.is_connected and await _is_elsewhere(run, self.successor):
+            assert run.source is not None
+            await self._delete(run.source, self._federated.cluster_name)
+
+    async def _delete_all(self, run: LinkRun) -> None:
+        """Delete the queue and the internal exchanges of the link, also those of former names.
+
+        A link that is not connected, or that has not declared all yet, connects once more for this.
+        """
+        names = (*self._former_cluster_names, self._federated.cluster_name)
+        if run.is_connected and run.source is not None:
+            for name in names:
+                await self._delete(run.source, name)
+            return
+        try:
+            found = await run.connect_to_tear_down()
+            for name in names:
+                await self._delete(found, name)
+        except BrokerRefused as error:
+            raise BrokerRefused(
+                f"what it has at the upstream stays there: {error.text}", error.code
+            ) from None
+        await found.connection.close()
+
+    async def _delete(self, upstream: EndpointConnection, cluster_name: str) -> None:
+        """Delete the queue and the internal exchanges that the link has under `cluster_name`."""
+        queue = self._federated.queue_name(upstream.target.vhost, cluster_name)
+        channel = await upstream.connection.open_channel(ChannelListener())
+        await channel.call(methods.QueueDelete(queue=queue), methods.QueueDeleteOk)
+        for suffix in SUFFIXES:
+            exchange = methods.ExchangeDelete(exchange=internal_exchange_name(queue, suffix))
+            await channel.call(exchange, methods.ExchangeDeleteOk)
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """The message to publish here; None if it must not be."""

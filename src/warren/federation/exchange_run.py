@@ -220,7 +220,7 @@ class ExchangeRun(ChannelListener):
         else:
             self.ended(BrokerRefused(f"the exchange '{self._internal_exchange}' was deleted", NotFound.code))
 
-    # --- former names, and the end ------------------------------------------------------------------
+    # --- former names -------------------------------------------------------------------------------
 
     async def drain(self, cluster_name: str) -> None:
         """Forward what waits in the queue of a former name of this cluster, and delete it."""
@@ -240,15 +240,6 @@ class ExchangeRun(ChannelListener):
             pause: Answer[None] = Answer()
             run.call_later(FORMER_QUEUE_CHECKED_MS, lambda pause=pause: pause.complete(None))  # type: ignore[misc]
             await pause
-
-    async def delete(self, cluster_name: str) -> None:
-        """Delete the queue and the internal exchanges that the link has under `cluster_name`."""
-        queue = self._federated.queue_name(self._upstream_vhost, cluster_name)
-        channel = await self._connection.open_channel(ChannelListener())
-        await channel.call(methods.QueueDelete(queue=queue), methods.QueueDeleteOk)
-        for suffix in SUFFIXES:
-            exchange = methods.ExchangeDelete(exchange=internal_exchange_name(queue, suffix))
-            await channel.call(exchange, methods.ExchangeDeleteOk)
 
     # --- private ------------------------------------------------------------------------------------
 

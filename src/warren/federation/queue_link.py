@@ -84,6 +84,11 @@ class QueueLink:
         queue_run.follow_demand()
         run.watch_source(upstream.queue)
 
+    @property
+    def leaves_objects(self) -> bool:
+        """False: the queue at the upstream stays."""
+        return False
+
     async def tear_down(self, run: LinkRun) -> None:
         """Leave the queue at the upstream, whose messages are not ours to delete."""
 

@@ -171,6 +171,8 @@ class Link:
             is_completed = run.is_completed
             if self._is_wanted:
                 await self._wait(run)
+            if not (self._is_wanted or run.is_torn_down) and self._plan.leaves_objects:
+                await self._tear_down(run)
         self._is_running = False
         self._enter(LinkState.STOPPED, _COMPLETED if is_completed else _STOPPED)
         stops, self._stops = self._stops, []
@@ -218,14 +220,15 @@ class Link:
     async def _set_up(self, run: LinkRun) -> None:
         try:
             await self._plan.set_up(run)
+            run.is_set_up = True
         except BrokerRefused as error:
             run.fail(error)
-            return
         except Exception as error:
             # A link is the unit that a broken invariant ends: it tries again, and others go on.
             run.failed(error)
+        run.set_up_ended.complete(None)
+        if not run.is_set_up:
             return
-        run.is_set_up = True
         if not run.is_ended:
             self._enter(LinkState.RUNNING, "")
             if not run.forwarder.remaining and not run.forwarder.unconfirmed_count:
@@ -234,20 +237,27 @@ class Link:
     async def _close(self, run: LinkRun, error: BrokerRefused | None) -> None:
         """Close the connections of `run`; one that ended as planned settles and is torn down before."""
         if error is None:
-            timeout_ms = limits_relay.LINK_SETTLE_MS
-            self._dependencies.after(timeout_ms, lambda: run.settled.complete(None))
+            self._dependencies.after(limits_relay.LINK_SETTLE_MS, lambda: run.settled.complete(None))
             await run.settle()
             if run.is_set_up and not self._is_wanted:
-                end: Answer[None] = Answer()
-                self._dependencies.after(timeout_ms, lambda: end.complete(None))
-                drive(self._tear_down(run, end))
-                await end
+                await self._tear_down(run)
         await run.close()
 
-    async def _tear_down(self, run: LinkRun, end: Answer[None]) -> None:
-        """Have the plan tear down `run`, and complete `end`."""
+    async def _tear_down(self, run: LinkRun) -> None:
+        """Have the plan tear down `run` within a bounded time, once it sets nothing up any more."""
+        end: Answer[None] = Answer()
+        self._dependencies.after(limits_relay.LINK_SETTLE_MS, lambda: end.complete(None))
+        drive(self._call_tear_down(run, end))
+        await end
+        run.abandon()
+
+    async def _call_tear_down(self, run: LinkRun, end: Answer[None]) -> None:
+        await run.set_up_ended
+        if run.is_abandoned:
+            return
         try:
             await self._plan.tear_down(run)
+            run.is_torn_down = True
         except BrokerRefused as error:
             self._dependencies.log("warning", f"{self._name()} could not be torn down: {error.text}", {})
         except Exception as error:

@@ -78,11 +78,18 @@ class LinkPlan(Protocol):
         """Open both ends, declare, and start the consumer. Raises BrokerRefused."""
 
     async def tear_down(self, run: "LinkRun") -> None:
-        """Remove at the ends what shall not outlive the link; called before a planned stop closes them.
+        """Remove at the ends what shall not outlive the link, which is stopped.
 
-        Only if the run was set up; it is not waited for longer than LINK_SETTLE_MS. May raise BrokerRefused,
-        which is logged.
+        If `run` was set up, this is called before its connections are closed. If the link is stopped while a
+        run is set up or between two runs, or if that call has failed, it is called after the end of the last
+        run if the plan `leaves_objects`. It is not waited for longer than LINK_SETTLE_MS. May raise
+        BrokerRefused, which is logged.
         """
+
+    @property
+    def leaves_objects(self) -> bool:
+        """True if objects that shall not outlive the link may be at an end, also if no run was set up."""
+        return False
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """Return the message to publish for the delivered `message`; None drops it.
@@ -99,8 +106,9 @@ class LinkRun(ForwardingListener):
 
     __slots__ = (
         "_after", "_attempt", "_dialer", "_filter", "_log", "_name", "_plan", "_settings", "_started_at",
-        "_turn", "consuming", "destination", "forwarder", "is_completed", "is_ended", "is_set_up", "outcome",
-        "paused_since", "publishing", "settled", "source", "source_counted_at", "source_ready",
+        "_tear_down_connections", "_turn", "consuming", "destination", "forwarder", "is_abandoned",
+        "is_completed", "is_ended", "is_set_up", "is_torn_down", "outcome", "paused_since", "publishing",
+        "set_up_ended", "settled", "source", "source_counted_at", "source_ready",
     )  # fmt: skip
 
     def __init__(
@@ -140,6 +148,13 @@ class LinkRun(ForwardingListener):
         self.settled: Answer[None] = Answer()
         self.is_ended = False
         self.is_set_up = False
+        # Completed when the plan has set the run up, or has failed to.
+        self.set_up_ended: Answer[None] = Answer()
+        # True if the plan has torn it down; True if that must not go on, because it has taken too long.
+        self.is_torn_down = False
+        self.is_abandoned = False
+        # The connections that are open only for that.
+        self._tear_down_connections: list[ClientConnection] = []
         # True if it has ended because the requested number of messages was forwarded.
         self.is_completed = False
         # The number of messages ready in the source and when that was known; -1: unknown.
@@ -166,11 +181,26 @@ class LinkRun(ForwardingListener):
         return (await self._connect(endpoint, listener)).connection
 
     async def connect_elsewhere(self, endpoint: Endpoint, listener: ConnectionListener) -> EndpointConnection:
-        """Connect to another broker, also after the end of the run; the caller closes the connection.
+        """Connect to a broker to tear the run down, also after its end; the caller closes the connection.
 
         Raises BrokerRefused.
         """
-        return await connect(self._dialer, endpoint, listener)
+        found = await connect(self._dialer, endpoint, listener)
+        if self.is_abandoned:
+            await found.connection.close()
+            raise BrokerRefused("it has taken too long to connect")
+        self._tear_down_connections.append(found.connection)
+        return found
+
+    async def connect_to_tear_down(self) -> EndpointConnection:
+        """Connect to the source, whose connection has ended; the caller closes the connection.
+
+        Raises BrokerRefused.
+        """
+        endpoint = self._settings.source
+        if self.source is not None:
+            endpoint = Endpoint(targets=(self.source.target,), name=endpoint.name, user=endpoint.user)
+        return await self.connect_elsewhere(endpoint, ConnectionListener())
 
     async def connect_destination(self) -> ClientConnection:
         """Connect to the destination. Raises BrokerRefused."""
@@ -297,6 +327,11 @@ class LinkRun(ForwardingListener):
     # --- for the link -------------------------------------------------------------------------------
 
     @property
+    def is_connected(self) -> bool:
+        """True if the run was set up, and the source can still be reached."""
+        return self.is_set_up and self.source is not None and self.source.connection.is_open
+
+    @property
     def has_worked(self) -> bool:
         """True if the run was of use, so that the next attempt may follow soon."""
         duration = self._turn.now() - self._started_at
@@ -317,6 +352,12 @@ class LinkRun(ForwardingListener):
             await self.source.connection.close()
         if self.destination is not None:
             await self.destination.connection.close()
+
+    def abandon(self) -> None:
+        """End the tearing down, so that it does not disturb the link that comes next."""
+        self.is_abandoned = True
+        for connection in self._tear_down_connections:
+            drive(connection.close())
 
     # --- private ------------------------------------------------------------------------------------
 

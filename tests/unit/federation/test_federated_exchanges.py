@@ -4,6 +4,7 @@ import pytest
 from tests.unit.federation.two_sites import TwoSites
 from tests.unit.session.client import call
 
+from warren.limits_relay import LINK_SETTLE_MS
 from warren.metadata.commands import RemoveVhost, SetParameter, SetPolicy
 from warren.model.coroutine_driver import drive
 from warren.relay.status import LinkState
@@ -177,6 +178,57 @@ def test_a_link_that_is_removed_removes_what_it_declared(sites: TwoSites) -> Non
     assert sites.internal_exchanges() == []
     assert QUEUE not in sites.there.services.vhost.queues
     assert "x" in sites.there.services.vhost.router.exchanges
+
+
+def test_a_link_that_is_removed_while_it_waits_connects_once_more_to_remove_what_it_declared(
+    sites: TwoSites,
+) -> None:
+    sites.network.cut("there")
+    assert not sites.is_running
+    assert sites.internal_exchanges()
+    sites.clear_policy()
+    assert sites.internal_exchanges() == []
+    assert QUEUE not in sites.there.services.vhost.queues
+
+
+def test_a_link_that_is_removed_while_it_starts_removes_what_it_has_declared_till_then() -> None:
+    sites = TwoSites().start()
+    sites.federate()
+    sites.declare()
+    assert sites.is_running
+    sites.network.cut("there")
+    sites.network.hold("there")
+    sites.network.pass_time(6_000)
+    assert sites.link.state is LinkState.STARTING
+    sites.clear_policy()
+    sites.network.release("there")
+    assert sites.internal_exchanges() == []
+    assert QUEUE not in sites.there.services.vhost.queues
+
+
+def test_a_removed_link_whose_upstream_cannot_be_reached_says_what_it_leaves(sites: TwoSites) -> None:
+    sites.network.refusals["there"] = "down"
+    sites.network.cut("there")
+    sites.clear_policy()
+    (line,) = (line for line in sites.network.log if "torn down" in line)
+    assert line.endswith("what it has at the upstream stays there: amqp://there: down")
+    # A new link of the same name need not wait.
+    del sites.network.refusals["there"]
+    sites.apply(SetPolicy(vhost="/", name="p", pattern="^x", definition={"federation-upstream": "u"}))
+    assert sites.is_running
+
+
+def test_a_removed_link_whose_upstream_says_nothing_does_not_disturb_the_next(sites: TwoSites) -> None:
+    sites.network.cut("there")
+    sites.network.hold("there")
+    sites.clear_policy()
+    sites.apply(SetPolicy(vhost="/", name="p", pattern="^x", definition={"federation-upstream": "u"}))
+    assert sites.link.state is LinkState.STOPPED
+    sites.network.pass_time(LINK_SETTLE_MS)
+    sites.network.release("there")
+    assert sites.is_running
+    sites.publish_there("a", b"one")
+    assert sites.bodies_here() == [b"one"]
 
 
 def test_unless_its_upstream_says_never() -> None:
