@@ -3,23 +3,22 @@
 It keeps its routing key, properties and body. The upstream is entered in front of the header
 `x-received-from`, and the property `user-id` is removed unless the upstream is trusted, because users of
 different brokers need not be the same. Consecutive messages usually have equal properties, which are changed
-once for all of them. A message whose properties cannot be changed is dropped, since it would stop the link
-for ever.
+once for all of them. A message whose properties cannot be changed, or have no room for the entry, is dropped:
+it would stop the link for ever, and without the entry it could go round a cycle of brokers for ever.
 """
+
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from warren.errors import AmqpError
 from warren.federation.header_entries import prepended
-from warren.limits import FRAME_SIZE_MAX
 from warren.model.message import Message, new_message, published_at_of
 from warren.routing.federation_upstream import CLUSTER_NAME, RECEIVED_FROM, VHOST, is_forwarded
 from warren.wire.properties import BasicProperties
 from warren.wire.table import Table
 
 _NO_LIST = b""
-# The bytes of a content header beside the property list, with head and end of its frame.
-_HEADER_SIZE = 20
 
 
 class Source(Struct, frozen=True, kw_only=True):
@@ -41,16 +40,30 @@ class Source(Struct, frozen=True, kw_only=True):
         return {**entry, VHOST: self.vhost}
 
 
+class PropertyLimit(Struct, frozen=True):
+    """The largest property list that a link may publish, and who is told that a message has a larger one."""
+
+    size_max: int
+    warn: Callable[[str], None]
+
+
 class ExchangeForwarding:
-    """Transforms the messages of one link."""
+    """Transforms the messages of one run of a link."""
 
     __slots__ = (
-        "_address", "_address_here", "_cluster_name", "_entries", "_exchange", "_is_trusted", "_last_changed",
-        "_last_list", "_last_redelivered", "_max_hops", "_vhost",
+        "_address", "_address_here", "_cluster_name", "_entries", "_exchange", "_has_warned", "_is_trusted",
+        "_last_changed", "_last_list", "_last_redelivered", "_limit", "_max_hops", "_vhost",
     )  # fmt: skip
 
     def __init__(
-        self, source: Source, *, cluster_name: str, vhost: str, max_hops: int, is_trusted: bool
+        self,
+        source: Source,
+        limit: PropertyLimit,
+        *,
+        cluster_name: str,
+        vhost: str,
+        max_hops: int,
+        is_trusted: bool,
     ) -> None:
         name = source.exchange.encode("utf-8", "surrogateescape")
         # The beginning of the address of a publish to the federated exchange.
@@ -60,6 +73,8 @@ class ExchangeForwarding:
         self._vhost = vhost
         self._max_hops = max_hops
         self._is_trusted = is_trusted
+        self._limit = limit
+        self._has_warned = False
         # The previous address and property list, and what became of them; None if it was dropped.
         self._address = b""
         self._address_here = b""
@@ -71,7 +86,7 @@ class ExchangeForwarding:
         """The message to publish here; None if it has passed too many brokers, or this one."""
         property_list = message.property_list
         if property_list is not self._last_list or is_redelivered is not self._last_redelivered:
-            self._last_changed = self._changed(property_list, is_redelivered)
+            self._last_changed = self._changed(message, is_redelivered)
             self._last_list = property_list
             self._last_redelivered = is_redelivered
         changed = self._last_changed
@@ -83,12 +98,24 @@ class ExchangeForwarding:
             self._address_here = self._exchange + address[1 + address[0] :]
         return new_message(self._address_here, changed, message.content, published_at_of(message))
 
-    def _changed(self, property_list: bytes, is_redelivered: bool) -> bytes | None:
+    def _changed(self, message: Message, is_redelivered: bool) -> bytes | None:
         try:
-            changed = self._encoded(BasicProperties.decode_list(property_list), is_redelivered)
+            changed = self._encoded(BasicProperties.decode_list(message.property_list), is_redelivered)
         except AmqpError:
             return None
-        return None if changed is None or len(changed) > FRAME_SIZE_MAX - _HEADER_SIZE else changed
+        if changed is not None and len(changed) > self._limit.size_max:
+            self._warn(message)
+            return None
+        return changed
+
+    def _warn(self, message: Message) -> None:
+        """Report a message that is dropped for its size; the counter of the link tells how many follow."""
+        if not self._has_warned:
+            self._has_warned = True
+            self._limit.warn(
+                f"a message with the routing key '{message.routing_key}' was dropped, because its properties"
+                f" of {len(message.property_list)} bytes have no room for {RECEIVED_FROM}"
+            )
 
     def _encoded(self, properties: BasicProperties, is_redelivered: bool) -> bytes | None:
         headers = properties.headers or {}

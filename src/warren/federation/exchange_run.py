@@ -22,7 +22,7 @@ from warren.client.channel import ChannelListener, ClientChannel
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.errors import CommandInvalid, NotFound, PreconditionFailed
-from warren.federation.exchange_forwarding import ExchangeForwarding, Source
+from warren.federation.exchange_forwarding import ExchangeForwarding, PropertyLimit, Source
 from warren.federation.link_names import SUFFIXES, internal_exchange_name, upstream_queue_name
 from warren.federation.propagated_bindings import LinkPlace, PropagatedBinding, PropagatedBindings
 from warren.limits_relay import BINDINGS_UNANSWERED_MAX, FORMER_QUEUE_CHECKED_MS, INTERNAL_EXCHANGE_CHECKED_MS
@@ -134,6 +134,7 @@ class ExchangeRun(ChannelListener):
         )
         return ExchangeForwarding(
             source,
+            PropertyLimit(self._link_run.property_list_size_max, self._link_run.warn),
             cluster_name=federated.cluster_name,
             vhost=federated.vhost,
             max_hops=upstream.max_hops,

@@ -7,13 +7,15 @@ Its address becomes that of the queue here, and its headers say where it was (Ra
 - `x-original-exchange` and `x-original-routing-key` are the address of its first publish.
 - `CC` becomes `x-original-cc`, so that the copies are not routed again.
 
-Consecutive messages usually have equal properties, which are changed once for all of them.
+Consecutive messages usually have equal properties, which are changed once for all of them. If these headers
+have no room in a frame, the message is forwarded without them: they inform, and decide nothing.
 """
 
 from warren.errors import FrameError
 from warren.federation.header_entries import prepended
 from warren.model.message import Message, encode_address, new_message, published_at_of
 from warren.routing.federation_upstream import RECEIVED_FROM
+from warren.wire.properties import BasicProperties
 from warren.wire.table import Table, Value
 
 ORIGINAL_EXCHANGE = "x-original-exchange"
@@ -33,14 +35,16 @@ class QueueForwarding:
 
     __slots__ = (
         "_address_here", "_is_trusted", "_last_address", "_last_changed", "_last_list", "_last_redelivered",
-        "_queue", "_uri", "has_returned",
+        "_queue", "_size_max", "_uri", "has_returned",
     )  # fmt: skip
 
-    def __init__(self, uri: str, upstream_queue: str, queue: str, *, is_trusted: bool) -> None:
+    def __init__(self, uri: str, upstream_queue: str, queue: str, *, is_trusted: bool, size_max: int) -> None:
         """Forward messages of `upstream_queue`, at `uri` without credentials, to `queue`.
 
-        They keep the property user-id if the upstream `is_trusted`.
+        They keep the property user-id if the upstream `is_trusted`. Their property lists may have `size_max`
+        bytes.
         """
+        self._size_max = size_max
         self._uri = uri
         self._queue = upstream_queue
         self._is_trusted = is_trusted
@@ -74,7 +78,24 @@ class QueueForwarding:
             properties = message.properties()
         except FrameError:
             return message.property_list
+        if not self._is_trusted:
+            properties.user_id = None
         headers: Table = dict(properties.headers or {})
+        changed = self._encoded(properties, self._with_visit(message, headers, is_redelivered))
+        if len(changed) <= self._size_max:
+            return changed
+        # It may have come back: nothing in it would say so.
+        self.has_returned = True
+        return self._encoded(properties, {name: headers[name] for name in headers if name != _CC})
+
+    @staticmethod
+    def _encoded(properties: BasicProperties, headers: Table) -> bytes:
+        properties.headers = headers
+        return properties.encode_list()
+
+    def _with_visit(self, message: Message, before: Table, is_redelivered: bool) -> Table:
+        """Return the headers of `message`, `before`, with the visit at the upstream."""
+        headers = dict(before)
         entries = headers.get(RECEIVED_FROM)
         visit_count = 0
         if isinstance(entries, list):
@@ -91,10 +112,7 @@ class QueueForwarding:
             "redelivered": is_redelivered,
             VISIT_COUNT: visit_count + 1,
         }
-        properties.headers = prepended(headers, RECEIVED_FROM, entry)
-        if not self._is_trusted:
-            properties.user_id = None
-        return properties.encode_list()
+        return prepended(headers, RECEIVED_FROM, entry)
 
     def _without_visit(self, entries: list[Value]) -> tuple[list[Value], int]:
         """Return `entries` without those of this upstream queue, and the number of visits there."""

@@ -78,7 +78,11 @@ class QueueLink:
         await run.open_source_channel(queue_run)
         assert run.source is not None
         self._forwarding = QueueForwarding(
-            run.source.uri, upstream.queue, federated.record.name, is_trusted=upstream.trusts_user_id
+            run.source.uri,
+            upstream.queue,
+            federated.record.name,
+            is_trusted=upstream.trusts_user_id,
+            size_max=run.property_list_size_max,
         )
         self._run = queue_run
         queue_run.follow_demand()

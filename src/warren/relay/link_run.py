@@ -11,7 +11,8 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.errors import AmqpError
 from warren.flow.rate_limiter import RateLimiter
-from warren.limits_relay import LINK_RECONNECT_MAX_MS, SOURCE_COUNTED_MS
+from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_MAX
+from warren.limits_relay import LINK_RECONNECT_MAX_MS, LINK_SETTLE_MS, SOURCE_COUNTED_MS
 from warren.model.coroutine_driver import Pending, drive
 from warren.model.message import Message
 from warren.model.turn import Turn
@@ -30,6 +31,9 @@ from warren.wire import methods
 
 # The argument of a consumer that reads a stream.
 _STREAM_OFFSET = "x-stream-offset"
+# The bytes of a content header frame beside the property list: class, weight and body size (0-9-1 §2.3.5.2).
+_HEADER_SIZE = FRAME_OVERHEAD + 12
+
 # Port: calls an action after a number of milliseconds; it cannot be cancelled.
 After = Callable[[int, Callable[[], None]], None]
 # Port: writes a line of the log: level, text, fields. An error is written while its exception is being
@@ -105,10 +109,11 @@ class LinkRun(ForwardingListener):
     """The connections and the forwarder of one run."""
 
     __slots__ = (
-        "_after", "_attempt", "_dialer", "_filter", "_log", "_name", "_plan", "_settings", "_started_at",
-        "_tear_down_connections", "_turn", "consuming", "destination", "forwarder", "is_abandoned",
-        "is_completed", "is_ended", "is_set_up", "is_torn_down", "outcome", "paused_since", "publishing",
-        "set_up_ended", "settled", "source", "source_counted_at", "source_ready",
+        "_after", "_attempt", "_dialer", "_failure", "_filter", "_log", "_name", "_plan", "_settings",
+        "_started_at", "_tear_down_connections", "_turn", "consuming", "destination", "forwarder",
+        "is_abandoned", "is_completed", "is_ended", "is_set_up", "is_torn_down", "outcome", "paused_since",
+        "property_list_size_max", "publishing", "set_up_ended", "settled", "source", "source_counted_at",
+        "source_ready",
     )  # fmt: skip
 
     def __init__(
@@ -155,6 +160,10 @@ class LinkRun(ForwardingListener):
         self.is_abandoned = False
         # The connections that are open only for that.
         self._tear_down_connections: list[ClientConnection] = []
+        # Why the next message cannot be forwarded; the run ends when those before it are settled.
+        self._failure: BrokerRefused | None = None
+        # The largest property list that fits a frame of the destination.
+        self.property_list_size_max = FRAME_SIZE_MAX - _HEADER_SIZE
         # True if it has ended because the requested number of messages was forwarded.
         self.is_completed = False
         # The number of messages ready in the source and when that was known; -1: unknown.
@@ -206,7 +215,9 @@ class LinkRun(ForwardingListener):
         """Connect to the destination. Raises BrokerRefused."""
         listener = DestinationConnectionListener(self.forwarder, self)
         self.destination = await self._connect(self._settings.destination, listener)
-        return self.destination.connection
+        connection = self.destination.connection
+        self.property_list_size_max = connection.outbox.frame_size_max - _HEADER_SIZE
+        return connection
 
     async def open_destination_channel(self) -> ClientChannel:
         """Open the channel on which the forwarder publishes. Raises BrokerRefused."""
@@ -295,22 +306,45 @@ class LinkRun(ForwardingListener):
     # --- from the forwarder -------------------------------------------------------------------------
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
-        """Have the plan transform `message`, unless it is filtered out."""
+        """Have the plan transform `message`, unless it is filtered out.
+
+        Raises BrokerRefused if no frame of the destination has room for its properties.
+        """
         if self._filter is not None and not self._filter.accepts(message):
             return None
-        return self._plan.transform(message, is_redelivered)
+        transformed = self._plan.transform(message, is_redelivered)
+        if transformed is not None and len(transformed.property_list) > self.property_list_size_max:
+            raise BrokerRefused(_too_large(transformed, self.property_list_size_max))
+        return transformed
 
     def failed(self, error: Exception) -> None:
-        """End the run because of an unexpected exception, which is being handled."""
-        self._log("error", f"unexpected {type(error).__name__} in {self._name}: {error}", {})
-        self.fail(BrokerRefused(f"unexpected {type(error).__name__}: see the log"))
+        """End the run because of an exception, which is being handled, when the messages before are settled.
+
+        Otherwise these would be forwarded again with each run.
+        """
+        if isinstance(error, BrokerRefused):
+            failure = error
+        else:
+            self._log("error", f"unexpected {type(error).__name__} in {self._name}: {error}", {})
+            failure = BrokerRefused(f"unexpected {type(error).__name__}: see the log")
+        if self.forwarder.unconfirmed_count:
+            self._failure = failure
+            self.call_later(LINK_SETTLE_MS, lambda: self.fail(failure))
+        else:
+            self.fail(failure)
+
+    def warn(self, text: str) -> None:
+        """Write a warning about a message to the log."""
+        self._log("warning", f"{self._name}: {text}", {})
 
     def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
         """Call `action` in `pause_ms` milliseconds, unless the run has ended then."""
         self._after(pause_ms, lambda: None if self.is_ended else action())
 
     def completed(self) -> None:
-        """End the run, because the requested number of messages was forwarded."""
+        """End the run, because the requested number of messages was forwarded, or none can follow."""
+        if self._failure is not None:
+            self.fail(self._failure)
         if not self.is_ended:
             self.is_completed = True
         self.end()
@@ -367,6 +401,16 @@ class LinkRun(ForwardingListener):
             await connected.connection.close()
             raise BrokerRefused("the link was stopped while it connected")
         return connected
+
+
+def _too_large(message: Message, most: int) -> str:
+    """The reason why the properties of `message` do not fit a frame of `most` bytes beside its own."""
+    named = f"exchange '{message.exchange}', routing key '{message.routing_key}'"
+    message_id = message.properties().message_id
+    if message_id is not None:
+        named += f", message-id '{message_id}'"
+    size = len(message.property_list)
+    return f"destination: a message ({named}) has {size} bytes of properties, and its frames hold {most}"
 
 
 async def at_end(end: str, coroutine: Coroutine[Pending, None, None]) -> None:

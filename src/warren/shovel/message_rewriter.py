@@ -3,7 +3,8 @@
 What is not asked for is not decoded: without properties or headers to set, the property list is passed on as
 it was received. Headers that are added are those of RabbitMQ 3.10.8, with its keys, types and order
 (measured): `x-shovelled` is an array whose first entry is about the last shovel, and `x-shovelled-timestamp`
-the time in seconds. Adding one sorts the headers by name.
+the time in seconds. Adding one sorts the headers by name. If they have no room in a frame of the destination,
+the message is forwarded without them.
 """
 
 from warren.errors import AmqpError, FrameError
@@ -25,11 +26,12 @@ class MessageRewriter:
 
     __slots__ = (
         "_address", "_destination", "_entry", "_has_changes", "_last", "_last_address", "_last_second",
-        "_last_was", "_last_was_address", "_turn",
+        "_last_was", "_last_was_address", "_size_max", "_turn",
     )  # fmt: skip
 
-    def __init__(self, destination: ShovelDestination, entry: Table, turn: Turn) -> None:
-        """`entry` is the entry of `x-shovelled`."""
+    def __init__(self, destination: ShovelDestination, entry: Table, turn: Turn, size_max: int) -> None:
+        """`entry` is the entry of `x-shovelled`; a property list may have `size_max` bytes."""
+        self._size_max = size_max
         self._destination = destination
         self._entry = entry
         self._turn = turn
@@ -83,11 +85,13 @@ class MessageRewriter:
             properties = BasicProperties.decode_list(property_list)
             for name, value in destination.publish_properties.items():
                 setattr(properties, name, value)
+            without_headers = properties.encode_list()
             if destination.adds_forward_headers:
                 properties.headers = _with_entry(properties.headers or {}, self._entry)
             if destination.adds_timestamp_header:
                 properties.headers = _with_header(properties.headers or {}, SHOVELLED_TIMESTAMP, second)
-            return properties.encode_list()
+            changed = properties.encode_list()
+            return changed if len(changed) <= self._size_max else without_headers
         except (AmqpError, FrameError, ValueError, OverflowError):
             # The broker has accepted the message, which is worth more than what is added to it.
             return property_list

@@ -57,7 +57,7 @@ class ShovelPlan(LinkPlan):
         self._turn = turn
         self._cluster_name = cluster_name
         self._completed = completed
-        self._rewriter = MessageRewriter(settings.definition.destination, {}, turn)
+        self._rewriter = MessageRewriter(settings.definition.destination, {}, turn, size_max=0)
         # The current run, and the number of messages that the runs before it have moved.
         self._run: LinkRun | None = None
         self._settled = 0
@@ -72,7 +72,9 @@ class ShovelPlan(LinkPlan):
         assert run.source is not None
         assert run.destination is not None
         entry = forward_entry(self._settings, self._cluster_name(), run.source.uri, run.destination.uri)
-        self._rewriter = MessageRewriter(self._settings.definition.destination, entry, self._turn)
+        self._rewriter = MessageRewriter(
+            self._settings.definition.destination, entry, self._turn, run.property_list_size_max
+        )
         await at_end("destination", self._set_up_destination(run, destination_connection))
         await at_end("source", self._set_up_source(run, source_connection))
 

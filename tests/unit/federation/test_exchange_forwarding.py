@@ -1,11 +1,11 @@
 """Messages on their way from the upstream."""
 
-from warren.federation.exchange_forwarding import ExchangeForwarding, Source
-from warren.limits import FRAME_SIZE_MAX
+from warren.federation.exchange_forwarding import ExchangeForwarding, PropertyLimit, Source
 from warren.model.message import BODY_END, Message, encode_address
 from warren.wire.properties import BasicProperties
 
 SOURCE = Source(uri="amqp://h:5672/w", exchange="x", cluster_name="there", vhost="w")
+SIZE_MAX = 1000
 ENTRY = {
     "uri": "amqp://h:5672/w",
     "exchange": "x",
@@ -15,9 +15,12 @@ ENTRY = {
 }
 
 
-def forwarding(source: Source = SOURCE, *, max_hops: int = 2, is_trusted: bool = False) -> ExchangeForwarding:
+def forwarding(
+    source: Source = SOURCE, *, max_hops: int = 2, is_trusted: bool = False, warnings: list[str] | None = None
+) -> ExchangeForwarding:
+    limit = PropertyLimit(SIZE_MAX, [].append if warnings is None else warnings.append)
     return ExchangeForwarding(
-        source, cluster_name="here", vhost="v", max_hops=max_hops, is_trusted=is_trusted
+        source, limit, cluster_name="here", vhost="v", max_hops=max_hops, is_trusted=is_trusted
     )
 
 
@@ -97,6 +100,12 @@ def test_a_message_whose_properties_are_no_valid_amqp_is_dropped() -> None:
     assert forwarding().transform(Message(b"\0\0", b"\xff\xff", BODY_END, 0), False) is None
 
 
-def test_a_message_whose_headers_would_not_fit_a_frame_is_dropped() -> None:
-    large = delivered(headers={"n": b"\0" * (FRAME_SIZE_MAX - 100)})
-    assert forwarding().transform(large, False) is None
+def test_a_message_without_room_for_its_entry_is_dropped_and_reported_once() -> None:
+    warnings: list[str] = []
+    link = forwarding(warnings=warnings)
+    for size in (SIZE_MAX - 60, SIZE_MAX):
+        large = delivered(headers={"n": b"\0" * size})
+        assert link.transform(large, False) is None
+    assert link.transform(delivered(headers={"n": b"\0" * (SIZE_MAX // 2)}), False) is not None
+    (warning,) = warnings
+    assert "routing key 'k' was dropped" in warning

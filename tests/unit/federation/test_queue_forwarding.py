@@ -13,8 +13,8 @@ def message(exchange: str = "", key: str = "fq", **properties: object) -> Messag
     return Message.compose(address, BasicProperties(**properties), b"body" + BODY_END, now=7)
 
 
-def forwarding(uri: str = URI, *, is_trusted: bool = False) -> QueueForwarding:
-    return QueueForwarding(uri, "fq", "here", is_trusted=is_trusted)
+def forwarding(uri: str = URI, *, is_trusted: bool = False, size_max: int = 1000) -> QueueForwarding:
+    return QueueForwarding(uri, "fq", "here", is_trusted=is_trusted, size_max=size_max)
 
 
 def headers_of(forwarded: Message) -> Table:
@@ -125,3 +125,17 @@ def test_messages_with_equal_properties_share_the_changed_ones() -> None:
 def test_properties_that_are_not_valid_are_left_for_the_queue_to_refuse() -> None:
     source = Message(encode_address("", "fq"), b"\x20\x00\x00", b"body" + BODY_END, 0)
     assert forwarding().transform(source, False).property_list == b"\x20\x00\x00"
+
+
+def test_a_message_without_room_for_the_headers_is_forwarded_without_them() -> None:
+    source = message("amq.direct", "k", headers={"n": "x" * 400, "CC": ["other"]}, user_id="guest")
+    for size_max, expected in ((700, True), (500, False)):
+        link = forwarding(size_max=size_max)
+        forwarded = link.transform(source, False)
+        assert link.has_returned is not expected
+        headers = headers_of(forwarded)
+        assert ("x-received-from" in headers) is expected
+        # Its copies are not routed again, and the user is not known here.
+        assert "CC" not in headers
+        assert forwarded.properties().user_id is None
+        assert headers["n"] == "x" * 400

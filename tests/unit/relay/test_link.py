@@ -5,6 +5,7 @@ from tests.unit.relay.network import Network, endpoint
 from tests.unit.session.client import Broker, publication
 
 from warren.client.answer import Answer
+from warren.limits import FRAME_SIZE_MAX
 from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS, SOURCE_COUNTED_MS
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
@@ -13,6 +14,7 @@ from warren.relay.link_run import LinkPlan, LinkRun
 from warren.relay.links import Links
 from warren.relay.status import Hold, LinkState
 from warren.wire import methods
+from warren.wire.properties import BasicProperties
 from warren.wire.table import Table
 
 
@@ -384,3 +386,34 @@ def test_a_restart_is_the_reason_while_the_old_run_is_settled() -> None:
     site.network.release("destination")
     assert site.link.state is LinkState.RUNNING
     assert site.received() == [b"1"]
+
+
+class Enlarging(QueueToQueue):
+    """Adds to one message what no frame of the destination can hold."""
+
+    def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        if message.body != b"2":
+            return super().transform(message, is_redelivered)
+        properties = BasicProperties(message_id="m", headers={"n": "x" * FRAME_SIZE_MAX})
+        return Message(encode_address("", "to"), properties.encode_list(), message.content, 0)
+
+
+@pytest.mark.parametrize("remaining", [-1, 3])
+def test_a_message_that_no_frame_of_the_destination_can_hold_stops_the_link_with_its_name(
+    remaining: int,
+) -> None:
+    site = Site(Enlarging(remaining), prefetch_count=10)
+    site.publish(b"0", b"1", b"2", b"3")
+    site.start()
+    for _ in range(3):
+        assert site.link.state is LinkState.TERMINATED
+        reason = site.link.status().reason
+        named = "a message (exchange '', routing key 'to', message-id 'm')"
+        assert reason.startswith(f"destination: {named} has 131"), reason
+        assert reason.endswith(" bytes of properties, and its frames hold 131052")
+        site.network.pass_time(60_000)
+    # What was before it is forwarded once, and nothing is lost.
+    assert site.received() == [b"0", b"1"]
+    site.stop()
+    assert site.ready("source", "from") == 2
+    assert site.plan.completions == 0

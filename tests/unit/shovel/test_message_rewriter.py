@@ -42,9 +42,9 @@ def settings(source: dict[str, object] | None = None, **destination: object) -> 
     return ShovelSettings(name="a", vhost="/", user="guest", definition=definition)
 
 
-def rewriter(shovel: ShovelSettings) -> MessageRewriter:
+def rewriter(shovel: ShovelSettings, size_max: int = 1000) -> MessageRewriter:
     entry = forward_entry(shovel, "test21617@vm", SOURCE, DESTINATION)
-    return MessageRewriter(shovel.definition.destination, entry, ManualClock(NOW).turn)
+    return MessageRewriter(shovel.definition.destination, entry, ManualClock(NOW).turn, size_max)
 
 
 def message(properties: BasicProperties | None = None, exchange: str = "", key: str = "s1") -> Message:
@@ -71,7 +71,7 @@ def test_a_static_shovel_names_neither_a_vhost_nor_its_queues() -> None:
     shovel = ShovelSettings(name="my_static", vhost="", user="", definition=dynamic.definition)
     entry = forward_entry(shovel, "test24818@vm", "amqp://127.0.0.1:45419", "amqp://127.0.0.1:44089")
     turn = ManualClock(0x6B04398F * 1000).turn
-    changed = MessageRewriter(shovel.definition.destination, entry, turn)
+    changed = MessageRewriter(shovel.definition.destination, entry, turn, 1000)
     assert changed.rewrite(message()).property_list == STATIC
 
 
@@ -145,3 +145,15 @@ def test_properties_that_cannot_be_decoded_pass_unchanged() -> None:
     sent = rewriter(settings(queue="d1", adds_forward_headers=True)).rewrite(received)
     assert sent.property_list == received.property_list
     assert address(sent) == ("", "d1")
+
+
+def test_a_message_without_room_for_the_headers_keeps_its_own() -> None:
+    properties = {"app_id": "moved"}
+    shovel = settings(queue="d1", adds_forward_headers=True, publish_properties=properties)
+    source = message(BasicProperties(headers={"n": "x" * 400}))
+    for size_max, expected in ((700, True), (500, False)):
+        sent = rewriter(shovel, size_max).rewrite(source).properties()
+        assert sent.app_id == "moved"
+        assert sent.headers is not None
+        assert sent.headers["n"] == "x" * 400
+        assert ("x-shovelled" in sent.headers) is expected
