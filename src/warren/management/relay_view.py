@@ -43,8 +43,8 @@ class RelayView(Struct, frozen=True, kw_only=True):
 
     # The statuses of all links, in any order.
     statuses: Callable[[], Collection[LinkStatus]] = tuple
-    # Begins a link anew at once; False if there is no such link.
-    restart: Callable[[LinkKey], bool] = lambda key: False
+    # Begins a link anew at once, for the user who asks for it; False if there is no such link.
+    restart: Callable[[LinkKey, str], bool] = lambda key, user: False
     # The definitions of the shovels in the configuration, by name; they belong to no virtual host.
     static_shovels: Mapping[str, Mapping[str, Json]] = {}
     # The steps of a shovel with a definition, in a virtual host, with the rights of a user; ValueError if it

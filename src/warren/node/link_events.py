@@ -1,5 +1,6 @@
-"""Events of shovels and federation links, with RabbitMQ's routing keys and headers."""
+"""Events of shovels and federation links, with RabbitMQ's routing keys and headers; restarts are audited."""
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime
 from typing import cast
@@ -13,9 +14,11 @@ from warren.management.views.relays import (
 )
 from warren.metadata.machine import Metadata
 from warren.metadata.shovel_definition import SHOVEL
-from warren.relay.status import LinkKind, LinkState, LinkStatus
+from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 from warren.session.events.event_publisher import EventPublisher
 from warren.wire.table import Table, Value
+
+logger = logging.getLogger("warren.audit")
 
 
 class LinkEvents:
@@ -33,6 +36,18 @@ class LinkEvents:
             self._shovel(status)
         else:
             self._link(status)
+
+    def restarted(self, key: LinkKey, user: str) -> None:
+        """Log and publish that `user` has asked for a new start; RabbitMQ has no such event."""
+        if key.kind is LinkKind.SHOVEL:
+            event, facts = "shovel.worker.restarted", _table({"name": key.name, "vhost": key.vhost})
+        else:
+            event, facts = "federation.link.restarted", _table(link_identity(self._metadata, key))
+        said = ", ".join(f"{name} {value!r}" for name, value in facts.items())
+        fields = {"event": event, "user": user, "result": "done", "facts": facts}
+        logger.info("user '%s': %s: %s", user, event, said, extra={"fields": fields})
+        if self._publisher.is_heard():
+            self._publisher.publish(event, user, facts)
 
     def _shovel(self, status: LinkStatus) -> None:
         key = status.key

@@ -103,10 +103,11 @@ class NodeRelays:
             check_federation=dry_run.explain,
         )
 
-    def _restart(self, key: LinkKey) -> bool:
+    def _restart(self, key: LinkKey, user: str) -> bool:
         link = self.links.get(key)
         if link is None:
             return False
+        self._events.restarted(key, user)
         link.restart()
         return True
 

@@ -27,6 +27,9 @@ from warren.relay.status import LinkKey, LinkKind
 from warren.shovel.shovel_plan import ShovelPlan
 from warren.shovel.shovel_settings import ShovelSettings
 
+# RabbitMQ's name for a shovel as the user who deletes its parameter.
+_SHOVEL_USER = "rmq-shovel"
+
 
 class ShovelDependencies(Struct, frozen=True):
     """What the shovels of a node need."""
@@ -123,7 +126,7 @@ class ShovelLinks:
 
     async def _clear(self, settings: ShovelSettings) -> None:
         command = ClearParameter(vhost=settings.vhost, component=SHOVEL, name=settings.name)
-        await self._dependencies.proposals.propose(command)
+        await self._dependencies.proposals.propose(command, _SHOVEL_USER)
 
 
 class _ImpossiblePlan(LinkPlan):

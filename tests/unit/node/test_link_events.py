@@ -4,6 +4,7 @@ import re
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from tests.unit.management.views.test_relays import DEFINITIONS, EXCHANGE, QUEUE, status
 
 from warren.metadata.machine import Metadata
@@ -17,24 +18,30 @@ class Heard:
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
+        self.users: list[str | None] = []
         self.has_bindings = True
 
     def is_heard(self) -> bool:
         return self.has_bindings
 
     def publish(self, key: str, user: str | None, facts: dict[str, Any]) -> None:
-        assert user is None
+        self.users.append(user)
         self.events.append((key, facts))
+
+
+def link_events(heard: Heard) -> LinkEvents:
+    vhosts = {"/": SimpleNamespace(parameters=SimpleNamespace(by_key=DEFINITIONS))}
+    metadata = cast(Metadata, SimpleNamespace(vhosts=SimpleNamespace(by_name=vhosts)))
+    return LinkEvents(metadata, cast(EventPublisher, heard))
 
 
 def event(*statuses: LinkStatus) -> tuple[str, dict[str, Any]]:
     heard = Heard()
-    vhosts = {"/": SimpleNamespace(parameters=SimpleNamespace(by_key=DEFINITIONS))}
-    metadata = cast(Metadata, SimpleNamespace(vhosts=SimpleNamespace(by_name=vhosts)))
-    events = LinkEvents(metadata, cast(EventPublisher, heard))
+    events = link_events(heard)
     for one in statuses:
         events.changed(one)
     (only,) = heard.events
+    assert heard.users == [None]
     return only
 
 
@@ -74,3 +81,18 @@ def test_a_federation_link_has_its_error_and_an_erlang_time() -> None:
     assert set(event(status(EXCHANGE))[1]) == {
         "exchange", "upstream_exchange", "type", "vhost", "upstream", "id", "status", "uri", "timestamp",
     }  # fmt: skip
+
+
+def test_a_restart_has_the_user_who_asked_for_it_in_the_event_and_in_the_audit_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    heard = Heard()
+    with caplog.at_level("INFO", "warren.audit"):
+        link_events(heard).restarted(status().key, "al")
+        link_events(heard).restarted(status(key=QUEUE).key, "al")
+    (shovel, facts), (link, of_link) = heard.events
+    assert heard.users == ["al", "al"]
+    assert (shovel, facts) == ("shovel.worker.restarted", {"name": "one", "vhost": "/"})
+    assert (link, of_link["upstream"]) == ("federation.link.restarted", QUEUE.upstream)
+    assert caplog.messages[0] == "user 'al': shovel.worker.restarted: name 'one', vhost '/'"
+    assert caplog.messages[1].startswith("user 'al': federation.link.restarted: queue ")

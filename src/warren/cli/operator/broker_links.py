@@ -10,12 +10,12 @@ import click
 
 from warren.cli.operator.command_types import (
     CustomCommand,
-    ListCommand,
     OperatorCommand,
     RequestCommand,
     vhost_option,
 )
 from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
+from warren.cli.operator.link_status import SHOVEL_FIELDS, LinkList, ShovelList, federation_links
 from warren.cli.operator.management_client import filled
 from warren.cli.operator.parameters import flag, json_of, named, object_of, option, pairs_of
 from warren.cli.operator.session import Arguments, Session
@@ -196,9 +196,7 @@ def _name(arguments: Arguments) -> dict[str, Any]:
 
 
 def _links(session: Session, arguments: Arguments) -> None:
-    path = "/federation-links" + ("" if arguments["vhost"] is None else "/{vhost}")
-    path += "/state/down" if arguments["only_down"] else ""
-    rows = [dict(row) for row in session.api.rows(filled(path, arguments), {}, session.progress)]
+    rows = federation_links(session, arguments)
     if session.is_json:
         session.print_json(rows)
         return
@@ -229,7 +227,7 @@ def _masked(value: Any) -> Any:
 
 
 _SHOVELS: tuple[OperatorCommand, ...] = (
-    ListCommand(
+    ShovelList(
         group="shovels",
         name="list",
         known_as="shovel_status",
@@ -237,17 +235,7 @@ _SHOVELS: tuple[OperatorCommand, ...] = (
         path="/shovels",
         within="/shovels/{vhost}",
         columns=("vhost", "name", "type", "state", "forwarded", "lag_messages", "why"),
-        known_columns=("name", "vhost", "type", "state", "source_uri", "destination_uri", "last_changed"),
-        renamed={
-            "source_uri": "src_uri",
-            "destination_uri": "dest_uri",
-            "termination_reason": "reason",
-            "source_protocol": "src_protocol",
-            "destination_protocol": "dest_protocol",
-            "source": "src_queue",
-            "destination": "dest_queue",
-            "last_changed": "timestamp",
-        },
+        renamed=SHOVEL_FIELDS,
     ),
     CustomCommand(
         group="shovels",
@@ -307,7 +295,7 @@ _SHOVELS: tuple[OperatorCommand, ...] = (
     ),
 )
 _FEDERATION: tuple[OperatorCommand, ...] = (
-    CustomCommand(
+    LinkList(
         group="federation",
         name="links",
         known_as="federation_status",

@@ -49,7 +49,7 @@ async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing(f"there is no node '{request.match_info['node']}'")
     for status in _of_vhost(request, node):
-        if link_id(status.key) == wanted and node.relays.restart(status.key):
+        if link_id(status.key) == wanted and node.relays.restart(status.key, user_of(request).name):
             return done()
     raise missing(f"there is no federation link '{wanted}'")
 

@@ -53,7 +53,7 @@ async def delete_shovel(request: web.Request, node: ManagedNode) -> web.StreamRe
 async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Connect a dynamic shovel anew, at once."""
     key = _key(request, node)
-    if not node.relays.restart(key):
+    if not node.relays.restart(key, user_of(request).name):
         raise _no_shovel(key)
     return done()
 

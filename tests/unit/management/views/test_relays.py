@@ -79,7 +79,7 @@ class Steered:
             ManagedNode, SimpleNamespace(node_name=NODE, metadata=metadata, relays=relays, now=lambda: NOW)
         )
 
-    def restart(self, key: LinkKey) -> bool:
+    def restart(self, key: LinkKey, user: str) -> bool:
         if key not in self.by_key:
             return False
         self.restarted.append(key)
