@@ -172,6 +172,21 @@ def test_whoever_has_set_a_shovel_long_ago_is_asked_to_set_it_again() -> None:
     run(work())
 
 
+def test_the_log_says_that_the_link_has_ended_when_its_local_end_is_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work() -> None:
+        async with dialing() as local:
+            await local.dial("amqp://")
+            local.local.abort()
+            await local.ends_are_gone()
+
+    with caplog.at_level("INFO", "warren.connection"):
+        run(work())
+    assert caplog.messages[-1].endswith("): its shovel or federation link has ended")
+    assert "TCP" not in caplog.text
+
+
 def test_the_connection_limit_of_its_user_holds() -> None:
     async def work() -> None:
         async with dialing() as local:

@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     PermissionCommand,
     PutUser,
     Reply,
+    SetParameter,
     SetPolicy,
     VhostCommand,
 )
@@ -32,6 +33,7 @@ from warren.metadata.definition_entries import (
     is_empty_setting,
 )
 from warren.metadata.machine import Metadata
+from warren.metadata.parameters import checked_parameter
 from warren.metadata.policies import checked_policy
 
 # The order of deletions: an earlier one does not block a later one.
@@ -144,6 +146,15 @@ class ImportPlan:
 
     def _compare(self, key: DefinitionKey, command: MetadataCommand) -> None:
         refusal = self._refusal(command)
+        vhost = self._metadata.vhost(key.vhost) if isinstance(command, SetParameter) else None
+        if isinstance(command, SetParameter) and vhost is not None:
+            # Hidden passwords are those that are stored: a document that was read and is uploaded again is
+            # no change.
+            checked = checked_parameter(vhost.parameters, command)
+            if isinstance(checked, SetParameter):
+                command = checked
+            else:
+                refusal = checked.text
         self._wanted.add(key)
         after, entry = facts_of(command), self._existing.get(key)
         if refusal:

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 from tests.exported import export_definitions
 
 from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
-from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, PutUser, PutVhost
+from warren.metadata.commands import (
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    MetadataCommand,
+    PutUser,
+    PutVhost,
+    SetParameter,
+)
 from warren.metadata.definition_entries import DefinitionKey, definition_key_of
 from warren.metadata.definitions_import import import_commands
 from warren.metadata.import_plan import ImportPlan, PlanAction
@@ -222,3 +230,26 @@ def test_a_large_plan_is_released_in_steps() -> None:
     assert len(plan.items) == len(commands)
     assert sum(1 for _ in plan.end()) == 3
     assert not plan.items
+
+
+def shovel_with(uri: str, **more: object) -> SetParameter:
+    ends = {"src-uri": uri, "src-queue": "q", "dest-uri": "amqp://", "dest-queue": "r"}
+    return SetParameter(vhost="v", component="shovel", name="s", value={**ends, **more})
+
+
+def test_a_hidden_password_that_is_stored_is_no_change() -> None:
+    metadata = metadata_of(*BASE, shovel_with("amqp://u:secret@h"))
+    plan = planned(metadata, [shovel_with("amqp://u:***@h")])
+    assert (plan.items, plan.kept) == ([], 1)
+    (item,) = planned(metadata, [shovel_with("amqp://u:***@h", **{"ack-mode": "no-ack"})]).items
+    assert item.action is PlanAction.CHANGE
+    assert item.after is not None
+    assert item.before is not None
+    assert item.after["value"]["src-uri"] == item.before["value"]["src-uri"]  # type: ignore[index]
+
+
+def test_a_hidden_password_of_another_host_is_blocked_with_the_reason() -> None:
+    metadata = metadata_of(*BASE, shovel_with("amqp://u:secret@h"))
+    (item,) = planned(metadata, [shovel_with("amqp://u:***@elsewhere")]).items
+    assert (item.action, item.command) == (PlanAction.BLOCKED, None)
+    assert "src-uri: the password is hidden, and none is known for this user and host" in item.reason

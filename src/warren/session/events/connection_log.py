@@ -87,8 +87,11 @@ class ConnectionLog:
     def client_disconnected(self, connection: ConnectionFacts) -> None:
         """The client closed the socket without connection.close."""
         where = self._full_description(connection)
-        why = "client unexpectedly closed TCP connection"
-        self._log(connection, "warning", f"closing AMQP connection {where}: {why}")
+        level, why = "warning", "client unexpectedly closed TCP connection"
+        if connection.peer.local_name:
+            # A connection in memory: the link has logged the error that has ended it.
+            level, why = "info", "its shovel or federation link has ended"
+        self._log(connection, level, f"closing AMQP connection {where}: {why}")
 
     def disconnected_silently(self, connection: ConnectionFacts) -> None:
         """The client closed the socket before it sent any bytes, as a port check does."""
