@@ -62,6 +62,10 @@ PICTURED_EXCHANGES_MAX = 12
 PICTURED_AROUND_MAX = 12
 # Nodes downstream of each exchange in the graph without a centre.
 PICTURED_EACH_MAX = 6
+# Pairs of ends with links between them in the graph; those with links that do not run come first.
+PICTURED_LINKS_MAX = 12
+# Links of one such pair that are named in the graph; further ones are only counted.
+PICTURED_LINKS_EACH_MAX = 6
 # Consumers of one queue in the graph: each is an edge that crosses others.
 PICTURED_CONSUMERS_MAX = 3
 # Bytes of messages got with one request; the response, which is longer, is built in memory.

@@ -7,6 +7,7 @@ import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.own_vhost import channel_in_vhost
+from tests.integration.shovels import wait_until
 
 from warren.limits_http import (
     PICTURED_AROUND_MAX,
@@ -96,3 +97,73 @@ def test_missing_objects_are_not_drawn(client: HttpClient, channel: Any) -> None
     assert client.status("GET /warren/topology/drawn?kind=queue&name=none") == 404
     assert client.status("GET /warren/topology/drawn?kind=star&name=none") == 400
     assert client.status("GET /warren/topology/none") == 404
+
+
+def put(client: HttpClient, component: str, name: str, **value: object) -> None:
+    body = {"value": {key.replace("_", "-"): item for key, item in value.items()}}
+    assert client.ask(f"PUT /parameters/{component}/drawn/{name}", body).status == 201
+
+
+@pytest.fixture
+def links(node: BrokerProcess, client: HttpClient, channel: Any) -> None:
+    """A shovel within the vhost, two from outside, one of which cannot log in, and a federation link."""
+    there = f"@127.0.0.1:{node.port}/%2f"
+    for name in ("in", "out"):
+        channel.queue_declare(name)
+    channel.exchange_declare("fed", "topic", durable=True)
+    here = "amqp:///drawn"
+    put(client, "shovel", "within", src_uri=here, src_queue="in", dest_uri=here, dest_queue="out")
+    remote = {"src_queue": "away", "dest_uri": here, "dest_queue": "in"}
+    put(client, "shovel", "fetching", src_uri=f"amqp://guest:guest{there}", **remote)
+    put(client, "shovel", "refused", src_uri=f"amqp://guest:wrong{there}", **remote)
+    put(client, "federation-upstream", "site", uri=f"amqp://guest:guest{there}")
+    policy = {"pattern": "^fed$", "definition": {"federation-upstream": "site"}, "apply-to": "exchanges"}
+    assert client.ask("PUT /policies/drawn/fed", policy).status == 201
+
+
+def test_links_are_drawn_to_brokers_without_credentials_and_those_that_fail_come_first(
+    node: BrokerProcess, client: HttpClient, links: None
+) -> None:
+    away = f"broker amqp://127.0.0.1:{node.port}/%2f"
+
+    def shown() -> dict[str, list[str]]:
+        _, lines = drawn(client)
+        return {
+            f"{start} → {end}": [f"{link['name']} {link['state']}" for link in line["links"]]
+            for (start, end), line in lines.items()
+            if "links" in line
+        }
+
+    expected = {
+        f"{away} → queue in": ["refused terminated", "fetching running"],
+        "queue in → queue out": ["within running"],
+        f"{away} → exchange fed": ["fed running"],
+    }
+    wait_until(lambda: shown() == expected, lambda: str(shown()))
+    things, lines = drawn(client)
+    assert things[away]["kind"] == "broker"
+    assert things[away]["layer"] < things["queue in"]["layer"] < things["queue out"]["layer"]
+    edge = lines[away, "queue in"]
+    assert (edge["kind"], edge["keys"], edge["count"]) == ("shovel", ["refused", "fetching"], 2)
+    assert "login was refused" in edge["links"][0]["why"]
+    assert lines[away, "exchange fed"]["links"][0]["upstream"] == "site"
+    answer = client.get("/warren/topology/drawn")
+    assert answer["links_total"] == 4
+    assert "guest:" not in str(answer)
+    assert "wrong" not in str(answer)
+    # Around a queue only its own links are drawn.
+    things, lines = drawn(client, "?kind=queue&name=out")
+    assert set(lines) == {("queue in", "queue out")}
+
+
+def test_links_are_drawn_for_users_who_may_monitor_only(
+    node: BrokerProcess, client: HttpClient, links: None
+) -> None:
+    client.ask("PUT /users/onlooker", {"password": "x", "tags": "management"})
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    client.ask("PUT /permissions/drawn/onlooker", everything)
+    onlooker = HttpClient(node, "onlooker:x")
+    assert onlooker.get("/warren/topology/drawn")["links_total"] == 0
+    client.ask("PUT /users/onlooker", {"password": "x", "tags": "monitoring"})
+    assert onlooker.get("/warren/topology/drawn")["links_total"] == 4
+    client.ask("DELETE /users/onlooker")

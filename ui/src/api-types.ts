@@ -399,28 +399,35 @@ export interface FeatureFlag {
 export interface FederationLink {
   /** Messages that the destination has confirmed. */
   confirmed: number;
+  confirmed_details: RateDetails;
   /** Unix time since which it runs without a break; 0 if it does not run. */
   connected_at: number;
   /** The tag of the consumer at the upstream queue. */
   consumer_tag?: string;
   /** Unix time of the last delivery by the source; 0 if there was none. */
   delivered_at: number;
+  /** The addresses of the destination, without credentials. */
+  destination_uris: string[];
   /** Messages removed from the source by a filter or a rule of the link. */
   dropped: number;
+  dropped_details: RateDetails;
   /** Why it is in the state error. */
   error?: string;
   /** The federated exchange, if `type` is exchange. */
   exchange?: string;
   /** Messages published at the destination since it was created. */
   forwarded: number;
+  forwarded_details: RateDetails;
   /** Identifies the link in the path that restarts it. */
   id: string;
   /** Messages ready at the source; null if that is not known. */
   lag_messages: number | null;
   /** Unix time at which they were counted; 0 if never. */
   lag_messages_at: number;
+  lag_messages_details?: LagDetails;
   /** Age of the last message when it was forwarded; null if it has no timestamp. */
   lag_seconds: number | null;
+  lag_seconds_details?: LagDetails;
   /** The last error, also while it runs again; empty if there was none. */
   last_error: string;
   /** Unix time of the last error; 0 if there was none. */
@@ -440,10 +447,14 @@ export interface FederationLink {
   rate_max: number | null;
   /** Messages delivered again, which may be duplicates at the destination. */
   redelivered: number;
+  redelivered_details: RateDetails;
   /** Messages that the destination refused, and that returned to the source. */
   rejected: number;
+  rejected_details: RateDetails;
   /** How often it has connected again. */
   restarts: number;
+  /** The addresses of the source, without credentials. */
+  source_uris: string[];
   /** Unix time of the last change of its state. */
   state_since: number;
   /** starting, running, error or shutdown. */
@@ -557,6 +568,18 @@ export interface JobTarget {
   routing_key?: string;
   to?: "exchange" | "queue";
   vhost?: string;
+}
+
+/** How far a link was behind, if samples are requested. */
+export interface LagDetails {
+  samples: LagSample[];
+}
+
+/** How far a link was behind at a time. */
+export interface LagSample {
+  /** null: not known. */
+  sample: number | null;
+  timestamp: number;
 }
 
 /** A lease: messages of a queue that one user holds. */
@@ -1292,6 +1315,7 @@ export interface Shovel {
   blocked_status?: string;
   /** Messages that the destination has confirmed. */
   confirmed: number;
+  confirmed_details: RateDetails;
   /** Unix time since which it runs without a break; 0 if it does not run. */
   connected_at: number;
   /** Unix time of the last delivery by the source; 0 if there was none. */
@@ -1302,16 +1326,22 @@ export interface Shovel {
   dest_queue?: string;
   /** The address of the destination, without credentials. */
   dest_uri?: string;
+  /** The addresses of the destination, without credentials. */
+  destination_uris: string[];
   /** Messages removed from the source by a filter or a rule of the link. */
   dropped: number;
+  dropped_details: RateDetails;
   /** Messages published at the destination since it was created. */
   forwarded: number;
+  forwarded_details: RateDetails;
   /** Messages ready at the source; null if that is not known. */
   lag_messages: number | null;
   /** Unix time at which they were counted; 0 if never. */
   lag_messages_at: number;
+  lag_messages_details?: LagDetails;
   /** Age of the last message when it was forwarded; null if it has no timestamp. */
   lag_seconds: number | null;
+  lag_seconds_details?: LagDetails;
   /** The last error, also while it runs again; empty if there was none. */
   last_error: string;
   /** Unix time of the last error; 0 if there was none. */
@@ -1332,14 +1362,18 @@ export interface Shovel {
   reason?: string;
   /** Messages delivered again, which may be duplicates at the destination. */
   redelivered: number;
+  redelivered_details: RateDetails;
   /** Messages that the destination refused, and that returned to the source. */
   rejected: number;
+  rejected_details: RateDetails;
   /** Messages still to be settled, or `unlimited`. */
   remaining?: number | string;
   /** Messages still to be published. */
   remaining_unacked?: number | string;
   /** How often it has connected again. */
   restarts: number;
+  /** The addresses of the source, without credentials. */
+  source_uris: string[];
   src_exchange?: string;
   src_exchange_key?: string;
   src_protocol?: string;
@@ -1508,27 +1542,53 @@ export interface TopicPermissionBody {
   write: string;
 }
 
-/** A graph of exchanges, queues and consumers. */
+/** A graph of exchanges, queues and consumers, and of links to other brokers. */
 export interface Topology {
   edges: TopologyEdge[];
   exchanges_total: number;
+  /** Shovels and federation links of the virtual host; 0 without the tag monitoring. */
+  links_total: number;
   nodes: TopologyNode[];
 }
 
-/** An edge between two nodes; `keys` labels some of its bindings. */
+/** An edge between two nodes. `keys` labels some of its bindings or links, and `count` is their number. */
 export interface TopologyEdge {
   count: number;
   from: string;
   keys: string[];
-  kind: "alternate" | "binding" | "consumer" | "dead-letter";
+  kind: "alternate" | "binding" | "consumer" | "dead-letter" | "federation" | "shovel";
+  links?: TopologyLink[];
   to: string;
 }
 
-/** An exchange, a queue or a consumer. */
+/** A shovel or federation link that is part of an edge. */
+export interface TopologyLink {
+  /** Identifies a federation link. */
+  id?: string;
+  /** The last error, also while it runs again; empty if there was none. */
+  last_error: string;
+  /** The name of the shovel, or of the federated exchange or queue. */
+  name: string;
+  /** Messages that it forwards per second. */
+  rate: number;
+  /** starting, running, terminated, error or shutdown. */
+  state: string;
+  /** shovel, exchange or queue. */
+  type: string;
+  upstream?: string;
+  /** Missing for a static shovel. */
+  vhost?: string;
+  /** Why it does not forward, in one sentence; empty if it forwards. */
+  why: string;
+  /** Since when, in Unix time (ms); 0 if `why` is empty. */
+  why_since: number;
+}
+
+/** An exchange, a queue, a consumer or a broker, whose name is its address without credentials. */
 export interface TopologyNode {
   consumers?: number;
   id: string;
-  kind: "consumer" | "exchange" | "queue";
+  kind: "broker" | "consumer" | "exchange" | "queue";
   /** Distance downstream from the centre of the graph; negative upstream of it. */
   layer: number;
   messages?: number;

@@ -10,6 +10,21 @@ export function addressesOf(value: Json | undefined): string[] {
   return Array.isArray(value) ? value.map(String) : [String(value)];
 }
 
+/** An address without credentials in few words: host, port and virtual host. */
+export function shortAddress(uri: string): string {
+  const [, host = "", vhost] = /^\w+:\/\/([^/]*)(?:\/(.*))?$/.exec(uri) ?? [];
+  const shown = vhost === undefined || vhost.toLowerCase() === "%2f" ? "" : decoded(vhost);
+  return [host || "this broker", shown].filter(Boolean).join(", ");
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** Addresses written one per line; the broker puts stored passwords in place of the asterisks that it shows. */
 export function writtenAddresses(text: string): string | string[] {
   const lines = text

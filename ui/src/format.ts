@@ -48,6 +48,10 @@ export function formatDuration(milliseconds: number): string {
 
 export const time = (milliseconds: number): string => new Date(milliseconds).toLocaleString();
 
+/** A text with a capital letter, if it begins with a word. */
+export const asSentence = (text: string): string =>
+  /^\p{L}+[ ,']/u.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
+
 /** A value of an arguments table as text. */
 export function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);

@@ -16,6 +16,13 @@ export function link(...segments: (string | number)[]): string {
   return `#/${segments.map((segment) => encodeURIComponent(segment)).join("/")}`;
 }
 
+/** The page of a shovel; a static one belongs to no virtual host. */
+export const shovelPage = (vhost: string | undefined, name: string): string =>
+  vhost === undefined ? link("static-shovels", name) : link("shovels", vhost, name);
+
+/** The page of a federation link. */
+export const federationPage = (vhost: string, id: string): string => link("federation", vhost, id);
+
 export function navigate(address: string): void {
   location.hash = address.replace(/^#/, "");
 }

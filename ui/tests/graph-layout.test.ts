@@ -59,5 +59,16 @@ test("an edge forward ends at the left of its node, and an edge back goes around
   const [a, b] = boxes;
   expect(paths[0]?.d.endsWith(`${b?.x} ${(b?.y ?? 0) + HEIGHT / 2}`)).toBe(true);
   expect(paths[1]?.d.endsWith(`${(a?.x ?? 0) + WIDTH} ${(a?.y ?? 0) + HEIGHT / 2}`)).toBe(true);
-  expect(paths[1]?.x).toBeGreaterThan((b?.x ?? 0) + WIDTH);
+  expect(paths[1]?.x).toBeGreaterThan((a?.x ?? 0) + WIDTH);
+});
+
+test("labels of edges that meet do not cover each other", () => {
+  const nodes = [node("a", 0), node("b", 0), node("c", 0), node("to", 1)];
+  const edges = ["a", "b", "c"].map((id) => edge(id, "to"));
+  const { paths } = layoutGraph(nodes, edges, () => "twelve chars");
+  for (const [index, one] of paths.entries()) {
+    for (const other of paths.slice(index + 1)) {
+      expect(Math.abs(one.x - other.x) > 74 || Math.abs(one.y - other.y) >= 13).toBe(true);
+    }
+  }
 });

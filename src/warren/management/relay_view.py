@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from warren.metadata.commands import Json
 from warren.metadata.users import User
+from warren.metrics.time_series import TimeSeries
 from warren.relay.status import LinkKey, LinkStatus
 
 
@@ -43,6 +44,11 @@ class RelayView(Struct, frozen=True, kw_only=True):
 
     # The statuses of all links, in any order.
     statuses: Callable[[], Collection[LinkStatus]] = tuple
+    # The keys of all links, in any order, and the status of one; None if there is no such link.
+    link_keys: Callable[[], Collection[LinkKey]] = tuple
+    status: Callable[[LinkKey], LinkStatus | None] = lambda key: None
+    # The samples of a link, by LINK_COLUMNS; None if it was not sampled yet.
+    history: Callable[[LinkKey], TimeSeries | None] = lambda key: None
     # Begins a link anew at once, for the user who asks for it; False if there is no such link.
     restart: Callable[[LinkKey, str], bool] = lambda key, user: False
     # The definitions of the shovels in the configuration, by name; they belong to no virtual host.

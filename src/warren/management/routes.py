@@ -396,7 +396,9 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/warren/leases/{lease}/rows", _get(leases.read), Right.USER),
     HttpRoute("/warren/leases/{lease}/settle", {"POST": leases.settle}, Right.USER),
     HttpRoute("/warren/leases/{lease}/renew", {"POST": leases.renew}, Right.USER),
+    HttpRoute("/warren/static-shovels/{name}", _get(shovels.static_shovel), Right.MONITOR),
     HttpRoute("/warren/shovels/{vhost}/{name}/restart", {"POST": shovels.restart}, Right.POLICIES),
+    HttpRoute("/warren/federation-links/{vhost}/{link}", _get(federation.link), Right.MONITOR),
     HttpRoute(
         "/warren/federation-links/{vhost}/{link}/restart", {"POST": federation.restart}, Right.POLICIES
     ),

@@ -16,6 +16,8 @@ from warren.metrics.time_series import CoarseTimeSeries, SampleRow, TimeSeries
 from warren.model.counters import Counters
 from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
+from warren.relay.link import Link
+from warren.relay.status import LinkStatus
 from warren.routing.exchange import Exchange
 from warren.session.any_connection import AnyConnection
 from warren.session.channel import Channel
@@ -39,6 +41,13 @@ CHANNEL_COLUMNS = (*PUBLISHED, *DELIVERED)
 VHOST_COLUMNS = (*LENGTHS, *PUBLISHED, *DELIVERED, *BYTES, *DISK)
 EXCHANGE_COLUMNS = ("publish_in", "publish_out")
 CONNECTION_COLUMNS = BYTES
+LINK_COUNTERS = ("forwarded", "confirmed", "rejected", "dropped", "redelivered")
+# How far a link is behind: messages ready at its source, and the age (ms) of the last one it forwarded;
+# UNKNOWN if that is not known.
+LINK_LAGS = ("lag_messages", "lag_ms")
+LINK_COLUMNS = (*LINK_COUNTERS, *LINK_LAGS)
+UNKNOWN = -1
+_UNSAMPLED_LINK = (0,) * len(LINK_COUNTERS) + (UNKNOWN,) * len(LINK_LAGS)
 _LONG_WIDTH = len(VHOST_COLUMNS)
 # A timer may be early by the difference of two clocks.
 _EARLY_MS_MAX = 100
@@ -55,9 +64,16 @@ class Sampled(Protocol):
 class Sampler:
     """Samples all objects of a node."""
 
-    def __init__(self, server: Server, metadata: Metadata, node_usage: Callable[[], SampleRow]) -> None:
-        """`node_usage` returns the figures of the node itself."""
+    def __init__(
+        self,
+        server: Server,
+        metadata: Metadata,
+        node_usage: Callable[[], SampleRow],
+        links: Iterable[Link] = (),
+    ) -> None:
+        """`node_usage` returns the figures of the node itself, `links` its shovels and federation links."""
         self._server = server
+        self._links = links
         # Returns the present figures of the node, in the order of FIGURES.
         self.node_usage = node_usage
         # The time of the last complete pass (ms).
@@ -99,6 +115,7 @@ class Sampler:
             rows.append(row)
             _series_of(services.vhost, row, is_long=True)
             self._add_moved(services.vhost, time, row)
+        yield from self._sample_links(time)
         alive = {services.vhost for services in self._server.vhost_services.values()}
         for vhost in [vhost for vhost in self._holding if vhost not in alive]:
             del self._holding[vhost], self._lengths[vhost]
@@ -204,6 +221,14 @@ class Sampler:
             if done % SAMPLED_PER_TURN == 0:
                 yield
 
+    def _sample_links(self, time: int) -> Iterator[None]:
+        for done, link in enumerate(self._links, 1):
+            if link.history is None:
+                link.history = TimeSeries(_UNSAMPLED_LINK)
+            self._add_moved(link, time, link_row(link.status()))
+            if done % SAMPLED_PER_TURN == 0:
+                yield
+
     def _add_moved(self, owner: Sampled, time: int, row: SampleRow) -> None:
         """Add a row for `owner`, unless its figures have not changed."""
         series = _series_of(owner, row)
@@ -286,6 +311,21 @@ def exchange_row(exchange: Exchange) -> SampleRow:
 def connection_row(connection: AnyConnection) -> SampleRow:
     """Return the figures of a connection, by CONNECTION_COLUMNS."""
     return connection.bytes_received, connection.outbox.total
+
+
+def link_row(status: LinkStatus) -> SampleRow:
+    """Return the figures of a shovel or federation link, by LINK_COLUMNS."""
+    counters = status.counters
+    age_ms = status.age_ms
+    return (
+        counters.forwarded,
+        counters.confirmed,
+        counters.rejected,
+        counters.dropped,
+        counters.redelivered,
+        status.source_ready,
+        UNKNOWN if age_ms is None else age_ms,
+    )
 
 
 def series_of(owner: Sampled) -> TimeSeries | None:

@@ -140,7 +140,7 @@ class Node:
         self._stream_server = StreamServer(server, _stream_settings(config, self.broker.cluster_name))
         alarms = Alarms(server.block, server.event_publisher.alarm)
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.limit_queue_memory)
-        sampler = Sampler(server, self.broker.metadata, NodeUsage(server, alarms).row)
+        sampler = Sampler(server, self.broker.metadata, NodeUsage(server, alarms).row, self.relays.links)
         self._sample_timer = SampleTimer(sampler, self._clock, server.later)
         self._managed = ManagedNode(
             node_name=self.broker.name,

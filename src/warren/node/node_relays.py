@@ -9,6 +9,8 @@ from warren.federation.federated_queues import FederatedQueues
 from warren.federation.link_rights import LinkRights
 from warren.management.relay_view import RelayView
 from warren.metadata.parameters import CLUSTER_NAME
+from warren.metrics.sampler import series_of
+from warren.metrics.time_series import TimeSeries
 from warren.model.coroutine_driver import Pending, drive
 from warren.node.broker import Broker
 from warren.node.config import Config
@@ -22,7 +24,7 @@ from warren.node.static_shovels import static_shovels
 from warren.queues.local import LocalQueue
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
-from warren.relay.status import LinkKey, LinkState
+from warren.relay.status import LinkKey, LinkState, LinkStatus
 from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
 from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
@@ -97,11 +99,22 @@ class NodeRelays:
         dry_run = LinkDryRun(self._broker.metadata, self.dialer, self._cluster_name)
         return RelayView(
             statuses=lambda: self.links.statuses().values(),
+            link_keys=lambda: [link.key for link in self.links],
+            status=self._status,
+            history=self._history,
             restart=self._restart,
             static_shovels=self._static_definitions,
             check_shovel=dry_run.check_shovel,
             check_federation=dry_run.explain,
         )
+
+    def _status(self, key: LinkKey) -> LinkStatus | None:
+        link = self.links.get(key)
+        return None if link is None else link.status()
+
+    def _history(self, key: LinkKey) -> TimeSeries | None:
+        link = self.links.get(key)
+        return None if link is None else series_of(link)
 
     def _restart(self, key: LinkKey, user: str) -> bool:
         link = self.links.get(key)

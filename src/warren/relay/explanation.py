@@ -29,10 +29,10 @@ def explain(status: LinkStatus, now: int) -> Explanation:
     if status.state is LinkState.RUNNING:
         return _explain_running(status, now)
     if status.state is LinkState.STARTING:
-        return Explanation("it connects" + _after_error(status), status.since)
+        return Explanation("it connects" + _after_error(status), status.down_since or status.since)
     if status.state is LinkState.STOPPED or status.reason != status.last_error:
         return Explanation(status.reason or "it was not started", status.since)
-    return Explanation(_explain_error(status) + _next_attempt(status, now), status.since)
+    return Explanation(_explain_error(status) + _next_attempt(status, now), status.down_since or status.since)
 
 
 def _explain_running(status: LinkStatus, now: int) -> Explanation:

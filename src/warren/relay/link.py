@@ -16,6 +16,7 @@ from warren import limits_relay
 from warren.client.answer import Answer
 from warren.client.errors import BrokerRefused
 from warren.model.coroutine_driver import drive
+from warren.model.samples import Samples
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
 from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings, Log
@@ -48,9 +49,9 @@ class Link:
     """One relay; `start` and `stop` may be called at any time and in any order."""
 
     __slots__ = (
-        "_attempt", "_delay_ms", "_dependencies", "_is_restarting", "_is_running", "_is_wanted",
-        "_last_error", "_last_error_at", "_next_attempt_at", "_pause", "_plan", "_reason", "_run",
-        "_settings", "_since", "_stops", "_totals", "key", "state",
+        "_attempt", "_delay_ms", "_dependencies", "_down_since", "_is_restarting", "_is_running",
+        "_is_wanted", "_last_error", "_last_error_at", "_next_attempt_at", "_pause", "_plan", "_reason",
+        "_run", "_settings", "_since", "_stops", "_totals", "history", "key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -58,10 +59,12 @@ class Link:
     ) -> None:
         self.key = key
         self.state = LinkState.STOPPED
+        self.history: Samples | None = None
         self._plan = plan
         self._settings = settings
         self._dependencies = dependencies
         self._since = dependencies.turn.now()
+        self._down_since = self._since
         self._reason = ""
         self._last_error: BrokerRefused | None = None
         self._last_error_at = 0
@@ -131,6 +134,7 @@ class Link:
             last_error_at=self._last_error_at,
             next_attempt_at=self._next_attempt_at,
             connected_at=self._since if self.state is LinkState.RUNNING else 0,
+            down_since=0 if self.state is LinkState.RUNNING else self._down_since,
             source_uri=source.uri
             if source is not None
             else self._settings.source.shown_uri(max(0, self._attempt - 1)),
@@ -287,9 +291,11 @@ class Link:
 
     def _enter(self, state: LinkState, reason: str) -> None:
         assert state in _TRANSITIONS[self.state], f"{self.state} → {state}"
+        self._since = self._dependencies.turn.now()
+        if self.state in (LinkState.RUNNING, LinkState.STOPPED):
+            self._down_since = self._since
         self.state = state
         self._reason = reason
-        self._since = self._dependencies.turn.now()
         self._dependencies.changed(self)
 
     def _counters(self) -> LinkCounters:

@@ -1,6 +1,6 @@
 """All links of a node, by key: started and stopped as the parameters and policies say."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -49,6 +49,10 @@ class Links:
     def get(self, key: LinkKey) -> Link | None:
         """Return the link with `key`; None if this node does not run it."""
         return self._links.get(key)
+
+    def __iter__(self) -> Iterator[Link]:
+        """Iterate over the present links, in any order."""
+        return iter(list(self._links.values()))
 
     def all(self, is_wanted: Callable[[LinkKey], bool] = lambda key: True) -> list[Link]:
         """Return the links whose key `is_wanted` accepts, sorted by key."""

@@ -111,8 +111,17 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     # The number of messages ready in the source, as of `source_counted_at`; -1 if it is not known.
     source_ready: int
     source_counted_at: int
+    # Since when it has not been running, over all attempts to connect; 0 while it is running.
+    down_since: int = 0
     # Since when a federated queue wants no messages, so that the link does not consume; 0 if it does.
     paused_since: int = 0
+
+    @property
+    def age_ms(self) -> int | None:
+        """The age of the last message when it was delivered; None if it had no timestamp."""
+        if not self.delivered_timestamp or not self.delivered_at:
+            return None
+        return max(0, self.delivered_at - self.delivered_timestamp)
 
     @property
     def blocked_status(self) -> str:

@@ -1,12 +1,26 @@
 """The sampler of statistics: idle objects cost nothing, and deleted objects are forgotten."""
 
+from typing import cast
+
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
 from warren import limits
 from warren.metrics import sampler
-from warren.metrics.sampler import CHANNEL_COLUMNS, CHURN, QUEUE_COLUMNS, VHOST_COLUMNS, Sampler, series_of
+from warren.metrics.sampler import (
+    CHANNEL_COLUMNS,
+    CHURN,
+    LINK_COLUMNS,
+    QUEUE_COLUMNS,
+    UNKNOWN,
+    VHOST_COLUMNS,
+    Sampler,
+    series_of,
+)
+from warren.model.samples import Samples
 from warren.queues.classic import ClassicQueue
+from warren.relay.link import Link
+from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
 from warren.wire import methods
 
 STEP = limits.SAMPLE_INTERVAL_MS
@@ -167,3 +181,40 @@ def test_passes_are_due_at_whole_intervals() -> None:
     node = Node()
     assert node.sampler.due_in(T0 + 1) == STEP - 1
     assert node.sampler.due_in(T0) == STEP
+
+
+class CountedLink:
+    """A link that has forwarded `forwarded` messages."""
+
+    def __init__(self) -> None:
+        self.history: Samples | None = None
+        self.forwarded = 0
+
+    def status(self) -> LinkStatus:
+        return LinkStatus(
+            key=LinkKey(LinkKind.SHOVEL, "/", "s"), state=LinkState.RUNNING, since=T0, reason="",
+            last_error="", last_error_code=0, last_error_at=0, next_attempt_at=0, connected_at=T0,
+            source_uri="", destination_uri="", counters=LinkCounters(forwarded=self.forwarded), pending=0,
+            unconfirmed=0, unconfirmed_since=0, prefetch_count=0, rate_max=None, hold=Hold.NONE, hold_since=0,
+            hold_reason="", remaining=-1, remaining_unacked=-1, delivered_at=T0 + 2_000,
+            delivered_timestamp=T0, source_ready=-1, source_counted_at=0,
+        )  # fmt: skip
+
+
+def test_links_are_sampled_and_what_is_not_known_of_them_is_kept_as_unknown() -> None:
+    broker = Broker()
+    link = CountedLink()
+    sampler = Sampler(broker.server, broker.services.metadata, lambda: (0,), [cast(Link, link)])
+    list(sampler.sample(T0 + STEP))
+    link.forwarded = 50
+    list(sampler.sample(T0 + 2 * STEP))
+    series = series_of(link)
+    assert series is not None
+    assert series.rate(sampler.time, LINK_COLUMNS.index("forwarded")) == 10.0
+    assert series.at(sampler.time, LINK_COLUMNS.index("lag_messages")) == UNKNOWN
+    assert series.at(sampler.time, LINK_COLUMNS.index("lag_ms")) == 2_000
+    assert series.at(T0, LINK_COLUMNS.index("lag_ms")) == UNKNOWN
+    rows = sampler.row_count
+    list(sampler.sample(T0 + 3 * STEP))
+    # An idle link costs no row; the three series of the node itself are always sampled.
+    assert sampler.row_count == rows + 3

@@ -9,6 +9,7 @@ from warren.limits import FRAME_SIZE_MAX
 from warren.limits_relay import LINK_SETTLE_MS, REFUSAL_PAUSE_MAX_MS, SOURCE_COUNTED_MS
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
+from warren.relay.explanation import explain
 from warren.relay.link_filter import LinkFilter
 from warren.relay.link_run import LinkPlan, LinkRun
 from warren.relay.links import Links
@@ -135,6 +136,7 @@ def test_each_refused_address_is_named_in_the_reason_and_a_running_link_says_whi
 def test_a_refused_link_tries_again_after_1_2_4_s_and_at_most_every_30_s() -> None:
     site = Site()
     site.network.refusals["destination"] = "no route"
+    started = site.network.clock.now
     site.start()
     pauses = []
     for _ in range(8):
@@ -142,10 +144,14 @@ def test_a_refused_link_tries_again_after_1_2_4_s_and_at_most_every_30_s() -> No
         pauses.append((status.next_attempt_at - status.since) // 1000)
         site.network.pass_time(status.next_attempt_at - site.network.clock.now)
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    # It stands still since the first of these attempts.
+    status = site.link.status()
+    assert explain(status, site.network.clock.now).since == started
     site.network.refusals.clear()
     site.network.pass_time(30_000)
     assert site.link.state is LinkState.RUNNING
     assert site.link.status().counters.restarts == 9
+    assert site.link.status().down_since == 0
 
 
 def test_a_cut_connection_is_made_again_and_nothing_is_lost() -> None:

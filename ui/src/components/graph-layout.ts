@@ -4,11 +4,15 @@ import type { TopologyEdge, TopologyNode } from "../api-types";
 
 export const WIDTH = 168;
 export const HEIGHT = 42;
-const GAP_X = 104;
+const GAP_X = 132;
 const GAP_Y = 18;
 const MARGIN = 16;
 /** Rounds of ordering nodes by their neighbours. */
 const ROUNDS = 4;
+/** Where on an edge its label may be, as parts of its length, the best place first. */
+const LABEL_PLACES = [0.6, 0.48, 0.72, 0.36, 0.84, 0.24];
+const CHARACTER_WIDTH = 6.2;
+const LINE_HEIGHT = 13;
 
 export interface PlacedNode {
   node: TopologyNode;
@@ -23,7 +27,12 @@ export interface GraphLayout {
   height: number;
 }
 
-export function layoutGraph(nodes: TopologyNode[], edges: TopologyEdge[]): GraphLayout {
+/** The layout of a graph; `labelOf` is what is written at an edge. */
+export function layoutGraph(
+  nodes: TopologyNode[],
+  edges: TopologyEdge[],
+  labelOf: (edge: TopologyEdge) => string = () => "",
+): GraphLayout {
   const columns = inColumns(nodes);
   arrange(columns, edges);
   const tallest = Math.max(...columns.map((column) => column.length), 1);
@@ -34,10 +43,13 @@ export function layoutGraph(nodes: TopologyNode[], edges: TopologyEdge[]): Graph
   });
   const width = columns.length * (WIDTH + GAP_X) - GAP_X + 2 * MARGIN;
   const byId = new Map(boxes.map((box) => [box.node.id, box]));
+  const labels: Box[] = [];
   const paths = edges.flatMap((edge) => {
     const from = byId.get(edge.from);
     const to = byId.get(edge.to);
-    return from && to ? [{ edge, ...curve(from, to) }] : [];
+    if (!from || !to) return [];
+    const { d, points } = curve(from, to);
+    return [{ edge, d, ...labelPlace(points, labelOf(edge).length, labels) }];
   });
   return { boxes, paths, width, height };
 }
@@ -73,19 +85,43 @@ function arrange(columns: TopologyNode[][], edges: TopologyEdge[]): void {
   }
 }
 
+type Point = { x: number; y: number };
+
+interface Box {
+  left: number;
+  right: number;
+  bottom: number;
+}
+
 /** From the right of one node to the left of another, or around it if it is in the same or an earlier column. */
-function curve(from: PlacedNode, to: PlacedNode): { d: string; x: number; y: number } {
-  const startY = from.y + HEIGHT / 2;
-  const endY = to.y + HEIGHT / 2;
-  if (to.x > from.x) {
-    const start = from.x + WIDTH;
-    const bend = Math.max(40, (to.x - start) / 2);
-    const d = `M${start} ${startY} C${start + bend} ${startY} ${to.x - bend} ${endY} ${to.x} ${endY}`;
-    // The label is nearer to the end, as many edges start at one node.
-    return { d, x: start + (to.x - start) * 0.54, y: startY + (endY - startY) * 0.6 - 4 };
-  }
-  const start = from.x + WIDTH;
-  const end = to.x + WIDTH;
-  const far = Math.max(start, end) + 46;
-  return { d: `M${start} ${startY} C${far} ${startY} ${far} ${endY} ${end} ${endY}`, x: far - 10, y: (startY + endY) / 2 };
+function curve(from: PlacedNode, to: PlacedNode): { d: string; points: Point[] } {
+  const start = { x: from.x + WIDTH, y: from.y + HEIGHT / 2 };
+  const isForward = to.x > from.x;
+  const end = { x: isForward ? to.x : to.x + WIDTH, y: to.y + HEIGHT / 2 };
+  const bend = Math.max(40, (end.x - start.x) / 2);
+  const far = Math.max(start.x, end.x) + 46;
+  const first = { x: isForward ? start.x + bend : far, y: start.y };
+  const second = { x: isForward ? end.x - bend : far, y: end.y };
+  const d = `M${start.x} ${start.y} C${first.x} ${first.y} ${second.x} ${second.y} ${end.x} ${end.y}`;
+  return { d, points: [start, first, second, end] };
+}
+
+/** The first place on a curve where its label does not cover one of `labels`, to which it is added. */
+function labelPlace(points: Point[], length: number, labels: Box[]): Point {
+  const half = (length * CHARACTER_WIDTH) / 2;
+  const boxAt = ({ x, y }: Point): Box => ({ left: x - half, right: x + half, bottom: y });
+  const covers = (one: Box, other: Box) =>
+    one.left < other.right && other.left < one.right && Math.abs(one.bottom - other.bottom) < LINE_HEIGHT;
+  const places = LABEL_PLACES.map((part) => pointOn(points, part));
+  const place = places.find((each) => !labels.some((other) => covers(boxAt(each), other))) ?? places[0] ?? { x: 0, y: 0 };
+  if (length) labels.push(boxAt(place));
+  return place;
+}
+
+/** A point of a cubic curve, a little above it. */
+function pointOn(points: Point[], part: number): Point {
+  const rest = 1 - part;
+  const weights = [rest ** 3, 3 * rest ** 2 * part, 3 * rest * part ** 2, part ** 3];
+  const sum = (axis: "x" | "y") => points.reduce((all, point, index) => all + (weights[index] ?? 0) * point[axis], 0);
+  return { x: sum("x"), y: sum("y") - 4 };
 }

@@ -1,21 +1,35 @@
 /** What the tables of shovels and of federation links have in common. */
 
 import type { FederationLink, Shovel } from "../api-types";
-import { count, formatDuration, plural, time } from "../format";
+import { asSentence, count, formatDuration, plural, time } from "../format";
 import { Badge, type Tone } from "./status";
 
 type AnyLink = Shovel | FederationLink;
 
-const TONES: Record<string, Tone> = { running: "good", starting: "warn" };
+/** Why a link does not forward, and since when. */
+type Reason = Pick<AnyLink, "why" | "why_since"> & { blocked_status?: string };
 
-/** The state of a link, and why it stands still. */
-export function LinkState({ link, state }: { link: AnyLink; state: string }) {
+export const TONES: Record<string, Tone> = { running: "good", starting: "warn" };
+
+/** The state of a link, and that it is held up while it runs. */
+export function StateBadge({ link, state }: { link: Reason; state: string }) {
   return (
     <>
       <Badge tone={TONES[state] ?? "bad"}>{state}</Badge>
+      {link.blocked_status === "blocked" && <Badge tone="bad">blocked</Badge>}
+      {link.blocked_status === "flow" && <Badge tone="warn">flow</Badge>}
+    </>
+  );
+}
+
+/** The state of a link, and why it stands still. */
+export function LinkState({ link, state }: { link: Reason; state: string }) {
+  return (
+    <>
+      <StateBadge link={link} state={state} />
       {link.why && (
         <small class="why reason">
-          {link.why}
+          {asSentence(link.why)}
           {link.why_since > 0 && ` (for ${formatDuration(Date.now() - link.why_since)})`}
         </small>
       )}
@@ -53,11 +67,16 @@ export function Forwarded({ link }: { link: AnyLink }) {
   );
 }
 
+/** The last error, unless it is why the link does not forward now. */
+export const otherError = (link: Pick<AnyLink, "why" | "last_error">): string =>
+  link.why.includes(link.last_error) ? "" : link.last_error;
+
 export function LastError({ link }: { link: AnyLink }) {
+  const error = otherError(link);
   if (!link.last_error) return <>–</>;
   return (
     <>
-      {link.last_error}
+      {error}
       <small class="why quiet">{time(link.last_error_at)}</small>
     </>
   );

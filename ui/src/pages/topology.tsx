@@ -1,25 +1,29 @@
-/** The exchanges, queues, consumers and bindings of a virtual host, as a diagram and as a table. */
+/** The exchanges, queues, consumers, bindings and links of a virtual host, as a diagram and as tables. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, path, withQuery } from "../api";
-import type { Topology as Graph, TopologyNode } from "../api-types";
+import type { Topology as Graph, TopologyEdge, TopologyLink, TopologyNode } from "../api-types";
 import { type GraphLayout, HEIGHT, layoutGraph, type PlacedNode, WIDTH } from "../components/graph-layout";
 import { Card, Page } from "../components/layout";
+import { LinkState, otherError } from "../components/link-cells";
 import { ErrorMessage, Loading } from "../components/status";
 import { Table } from "../components/table";
 import { useVhosts } from "../components/vhost-select";
-import { count, plural } from "../format";
+import { shortAddress } from "../definition";
+import { count, plural, rate } from "../format";
 import { useLive } from "../live";
-import { link, useLocation } from "../router";
+import { federationPage, link, shovelPage, useLocation } from "../router";
 
 const TYPING_MS = 200;
 const FOUND_MAX = 8;
-const SHAPES: Record<TopologyNode["kind"], number> = { exchange: 20, queue: 6, consumer: 6 };
+const SHAPES: Record<TopologyNode["kind"], number> = { exchange: 20, queue: 6, consumer: 6, broker: 2 };
 const KINDS = {
   binding: "bound to",
   alternate: "alternate exchange",
   "dead-letter": "dead-letters to",
   consumer: "consumed by",
+  shovel: "shovelled to",
+  federation: "federated to",
 };
 
 const focus = (vhost: string, kind = "", name = ""): string => withQuery(link("topology"), { vhost, kind, name });
@@ -111,7 +115,7 @@ function Search({ vhost }: { vhost: string }) {
 function TopologyView({ vhost, kind, name }: { vhost: string; kind: string; name: string }) {
   const { data, error } = useLive<Graph>(withQuery(path("warren", "topology", vhost), { kind, name }));
   const nodes = data?.nodes ?? [];
-  const shown = useMemo(() => (data ? layoutGraph(data.nodes, data.edges) : undefined), [data]);
+  const shown = useMemo(() => (data ? layoutGraph(data.nodes, data.edges, labelOf) : undefined), [data]);
   if (!data || !shown) return error ? <ErrorMessage error={error} /> : <Loading />;
   const exchanges = nodes.filter((node) => node.kind === "exchange").length;
   return (
@@ -127,10 +131,11 @@ function TopologyView({ vhost, kind, name }: { vhost: string; kind: string; name
         <>
           <Diagram vhost={vhost} graph={shown} middle={name ? `${kind} ${name}` : ""} />
           <Legend />
+          <LinkTable vhost={vhost} graph={data} />
           <TopologyTable vhost={vhost} graph={data} />
         </>
       ) : (
-        <p class="quiet">This virtual host has no bindings, except those of the default exchange to every queue.</p>
+        <p class="quiet">This virtual host has no links, and no bindings, except those of the default exchange to every queue.</p>
       )}
     </>
   );
@@ -152,14 +157,17 @@ function Diagram({ vhost, graph, middle }: { vhost: string; graph: GraphLayout; 
       aria-label="Topology diagram; the table below has the same content"
     >
       <svg width={graph.width} height={graph.height} viewBox={`0 0 ${graph.width} ${graph.height}`}>
-        {graph.paths.map(({ edge, d, x, y }) => (
-          <g key={`${edge.from} ${edge.to} ${edge.kind}`} class={`edge ${edge.kind}`}>
+        {graph.paths.map(({ edge, d }) => (
+          <g key={`${edge.from} ${edge.to} ${edge.kind}`} class={`edge ${edge.kind}${isDown(edge) ? " down" : ""}`}>
             <path d={d} />
-            {edge.keys[0] !== undefined && edge.keys[0] !== "" && (
+          </g>
+        ))}
+        {graph.paths.map(({ edge, x, y }) => (
+          <g key={`label ${edge.from} ${edge.to} ${edge.kind}`} class={`edge${isDown(edge) ? " down" : ""}`}>
+            {labelOf(edge) && (
               <text x={x} y={y} text-anchor="middle">
-                {cut(edge.keys[0], 12)}
-                {edge.count > 1 && ` +${count(edge.count - 1)}`}
-                <title>{edge.keys.join("\n")}</title>
+                {labelOf(edge)}
+                <title>{edge.links?.map(described).join("\n") ?? edge.keys.join("\n")}</title>
               </text>
             )}
           </g>
@@ -174,7 +182,7 @@ function Diagram({ vhost, graph, middle }: { vhost: string; graph: GraphLayout; 
 
 function NodeShape({ vhost, box, isMiddle }: { vhost: string; box: PlacedNode; isMiddle: boolean }) {
   const { node, x, y } = box;
-  const name = node.name || "(default)";
+  const name = node.kind === "broker" ? shortAddress(node.name) : node.name || "(default)";
   const inside = (
     <g class={`node ${node.kind}${isMiddle ? " middle" : ""}`} transform={`translate(${x} ${y})`}>
       <rect width={WIDTH} height={HEIGHT} rx={SHAPES[node.kind]} />
@@ -188,6 +196,14 @@ function NodeShape({ vhost, box, isMiddle }: { vhost: string; box: PlacedNode; i
     </g>
   );
   if (node.kind === "consumer") return inside;
+  if (node.kind === "broker") {
+    return (
+      <g>
+        <title>{node.name}</title>
+        {inside}
+      </g>
+    );
+  }
   const address = isMiddle ? link(`${node.kind}s`, vhost, node.name || "amq.default") : focus(vhost, node.kind, node.name);
   return (
     <a href={address}>
@@ -214,7 +230,7 @@ const More = ({ node }: { node: TopologyNode }) => (
 
 function note(node: TopologyNode): string {
   if (node.kind === "exchange") return node.type ?? "";
-  if (node.kind === "consumer") return "consumer";
+  if (node.kind === "consumer" || node.kind === "broker") return node.kind;
   const parts = [plural(node.messages ?? 0, "message")];
   if (node.consumers) parts.push(plural(node.consumers, "consumer"));
   if (node.paused) parts.unshift("paused");
@@ -229,30 +245,85 @@ function cut(text: string, most: number): string {
 
 const Legend = () => (
   <ul class="legend topology-legend" aria-hidden="true">
-    {(["exchange", "queue", "consumer"] as const).map((kind) => (
+    {(["exchange", "queue", "consumer", "broker"] as const).map((kind) => (
       <li key={kind}>
         <span class={`dot ${kind}`} /> {kind}
       </li>
     ))}
     <li>— binding</li>
     <li>╌ alternate exchange, dead-lettering</li>
+    <li>━ shovel, federation; red if it does not run</li>
   </ul>
 );
 
+const isDown = (edge: TopologyEdge): boolean => edge.links?.some(({ state }) => state !== "running") ?? false;
+
+/** One key or name, the number of others, and what links forward. */
+function labelOf({ keys: [key = ""], count: number, links = [] }: TopologyEdge): string {
+  if (!key) return "";
+  const forwarded = links.reduce((sum, each) => sum + each.rate, 0);
+  return [cut(key, 12), number > 1 && `+${count(number - 1)}`, forwarded > 0 && rate(forwarded)].filter(Boolean).join(" ");
+}
+
+const nameOf = (it: TopologyLink): string => (it.upstream === undefined ? it.name : `${it.name} from ${it.upstream}`);
+
+const described = (it: TopologyLink): string =>
+  `${nameOf(it)}: ${it.state}, ${rate(it.rate)}${it.why || it.last_error ? `, ${it.why || it.last_error}` : ""}`;
+
+/** What a node is called, with a link to its part of the topology. */
+function NodeName({ vhost, node }: { vhost: string; node: TopologyNode | undefined }) {
+  if (!node || node.kind === "consumer") return <>{node?.name}</>;
+  if (node.kind === "broker") return <>{shortAddress(node.name)}</>;
+  return <a href={focus(vhost, node.kind, node.name)}>{node.name}</a>;
+}
+
+function LinkTable({ vhost, graph }: { vhost: string; graph: Graph }) {
+  const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
+  const rows = graph.edges.flatMap((edge) => (edge.links ?? []).map((it) => ({ edge, it })));
+  if (!graph.links_total) return null;
+  return (
+    <Card title="Shovels and federation links">
+      {rows.length < graph.links_total && (
+        <p class="quiet">
+          {count(rows.length)} of {count(graph.links_total)} in this virtual host, those that do not run first. The pages{" "}
+          <a href={link("shovels")}>Shovels</a> and <a href={link("federation")}>Federation</a> list all.
+        </p>
+      )}
+      <Table
+        label="Shovels and federation links"
+        items={rows}
+        itemKey={({ edge, it }) => `${edge.from} ${edge.to} ${it.vhost} ${it.name} ${it.id}`}
+        empty="None of them has an end here."
+        columns={[
+          {
+            label: "Name",
+            show: ({ it }) => (
+              <a href={it.id === undefined ? shovelPage(it.vhost, it.name) : federationPage(it.vhost ?? "", it.id)}>
+                {nameOf(it)}
+              </a>
+            ),
+          },
+          { label: "State", show: ({ it }) => <LinkState link={it} state={it.state} /> },
+          { label: "From", show: ({ edge }) => <NodeName vhost={vhost} node={nodes.get(edge.from)} /> },
+          { label: "To", show: ({ edge }) => <NodeName vhost={vhost} node={nodes.get(edge.to)} /> },
+          { label: "Rate", isNumber: true, show: ({ it }) => rate(it.rate) },
+          { label: "Last error", show: ({ it }) => otherError(it) || "–" },
+        ]}
+      />
+    </Card>
+  );
+}
+
 function TopologyTable({ vhost, graph }: { vhost: string; graph: Graph }) {
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
-  const named = (id: string) => {
-    const node = nodes.get(id);
-    if (!node || node.kind === "consumer") return <>{node?.name}</>;
-    return <a href={focus(vhost, node.kind, node.name)}>{node.name}</a>;
-  };
+  const named = (id: string) => <NodeName vhost={vhost} node={nodes.get(id)} />;
   return (
-    <Card title="Links">
+    <Card title="Bindings">
       <Table
-        label="Links"
-        items={graph.edges}
+        label="Bindings"
+        items={graph.edges.filter(({ links }) => !links)}
         itemKey={(edge) => `${edge.from} ${edge.to} ${edge.kind}`}
-        empty="There are no links."
+        empty="There are no bindings."
         columns={[
           { label: "From", show: (edge) => named(edge.from) },
           { label: "Relation", show: (edge) => KINDS[edge.kind] },

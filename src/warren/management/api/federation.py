@@ -1,46 +1,69 @@
 """Federation links: their status and restart; upstreams and sets are parameters."""
 
+from typing import Annotated
+
 from aiohttp import web
 
 from warren.management.auth import permitted_vhosts, user_of
-from warren.management.listing import Listing, reply_list
+from warren.management.listing import Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
-from warren.management.operation import ListQuery, documented
+from warren.management.operation import ColumnsQuery, ListQuery, doc, documented
 from warren.management.replies import done, missing
 from warren.management.views.relays import (
     FederationLinkShape,
     federation_link_view,
-    federation_links,
     link_id,
 )
-from warren.relay.status import LinkState, LinkStatus
+from warren.management.views.stats import SamplesQuery, sample_ranges
+from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 
 _UP = (LinkState.STARTING, LinkState.RUNNING)
 
 
-@documented(query=ListQuery, response=list[FederationLinkShape])
+class LinksQuery(ListQuery, SamplesQuery, total=False):
+    """How a list of federation links is sorted, and of which object they are."""
+
+    exchange: Annotated[str, doc("Only links of the exchange with this name.")]
+    queue: Annotated[str, doc("Only links of the queue with this name.")]
+
+
+class LinkQuery(ColumnsQuery, SamplesQuery, total=False):
+    """Which fields of a federation link are returned."""
+
+
+@documented(query=LinksQuery, response=list[FederationLinkShape])
 async def links(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links in the virtual hosts in which the user has permissions."""
     return await _reply(request, node, _visible(request, node))
 
 
-@documented(query=ListQuery, response=list[FederationLinkShape])
+@documented(query=LinksQuery, response=list[FederationLinkShape])
 async def links_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links that are neither running nor starting."""
     return await _reply(request, node, _down(_visible(request, node)))
 
 
-@documented(query=ListQuery, response=list[FederationLinkShape])
+@documented(query=LinksQuery, response=list[FederationLinkShape])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links of a virtual host."""
     return await _reply(request, node, _of_vhost(request, node))
 
 
-@documented(query=ListQuery, response=list[FederationLinkShape])
+@documented(query=LinksQuery, response=list[FederationLinkShape])
 async def of_vhost_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links of a virtual host that are neither running nor starting."""
     return await _reply(request, node, _down(_of_vhost(request, node)))
+
+
+@documented(query=LinkQuery, response=FederationLinkShape)
+async def link(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Get the status of a federation link."""
+    wanted = request.match_info["link"]
+    for status in _of_vhost(request, node):
+        if link_id(status.key) == wanted:
+            return reply_one(request, federation_link_view(node, status, sample_ranges(request, node)))
+    raise missing(f"there is no federation link '{wanted}'")
 
 
 async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse:
@@ -60,7 +83,17 @@ def _down(found: list[LinkStatus]) -> list[LinkStatus]:
 
 def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
     vhosts = frozenset(permitted_vhosts(node, user_of(request)))
-    return [status for status in federation_links(node) if status.key.vhost in vhosts]
+    found = (node.relays.status(key) for key in node.relays.link_keys() if _is_wanted(request, key))
+    return [status for status in found if status is not None and status.key.vhost in vhosts]
+
+
+def _is_wanted(request: web.Request, key: LinkKey) -> bool:
+    """True for a federation link, of the object that the query names."""
+    if key.kind is LinkKind.SHOVEL:
+        return False
+    query = request.query
+    wanted = [(kind, query[kind]) for kind in (LinkKind.EXCHANGE, LinkKind.QUEUE) if kind in query]
+    return not wanted or (key.kind, key.name) in wanted
 
 
 def _of_vhost(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
@@ -69,9 +102,10 @@ def _of_vhost(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
 
 
 async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus]) -> web.StreamResponse:
+    ranges = sample_ranges(request, node)
     listing = Listing(
         records=found,
-        view=lambda status: federation_link_view(node, status),
+        view=lambda status: federation_link_view(node, status, ranges),
         columns={
             "vhost": lambda status: status.key.vhost,
             "type": lambda status: status.key.kind.value,

@@ -9,12 +9,21 @@ from warren.management.metadata_changes import propose_checked, vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
 from warren.management.replies import done, missing
 from warren.management.views.relays import ShovelShape, is_static, shovel_view, shovels
+from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.metadata.commands import ClearParameter
 from warren.metadata.shovel_definition import SHOVEL
 from warren.relay.status import LinkKey, LinkKind, LinkStatus
 
 
-@documented(query=ListQuery, response=list[ShovelShape])
+class ShovelsQuery(ListQuery, SamplesQuery, total=False):
+    """How a list of shovels is sorted."""
+
+
+class ShovelQuery(ColumnsQuery, SamplesQuery, total=False):
+    """Which fields of a shovel are returned."""
+
+
+@documented(query=ShovelsQuery, response=list[ShovelShape])
 async def all_shovels(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the shovels in the virtual hosts in which the user has permissions.
 
@@ -23,21 +32,31 @@ async def all_shovels(request: web.Request, node: ManagedNode) -> web.StreamResp
     return await _reply(request, node, _visible(request, node))
 
 
-@documented(query=ListQuery, response=list[ShovelShape])
+@documented(query=ShovelsQuery, response=list[ShovelShape])
 async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the shovels of a virtual host."""
     name = vhost_in_path(request, node).name
     return await _reply(request, node, [one for one in _visible(request, node) if one.key.vhost == name])
 
 
-@documented(query=ColumnsQuery, response=ShovelShape)
+@documented(query=ShovelQuery, response=ShovelShape)
 async def shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get the status of a dynamic shovel."""
     key = _key(request, node)
-    for status in _visible(request, node):
-        if status.key == key:
-            return reply_one(request, shovel_view(node, status))
-    raise _no_shovel(key)
+    found = _found(request, node, key)
+    if found is None:
+        raise _no_shovel(key)
+    return found
+
+
+@documented(query=ShovelQuery, response=ShovelShape)
+async def static_shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Get the status of a shovel of the configuration."""
+    name = request.match_info["name"]
+    found = _found(request, node, LinkKey(LinkKind.SHOVEL, "", name))
+    if found is None:
+        raise missing(f"there is no shovel '{name}' in the configuration")
+    return found
 
 
 async def delete_shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
@@ -73,10 +92,19 @@ def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
     return [one for one in shovels(node) if (sees_static if is_static(one.key) else one.key.vhost in vhosts)]
 
 
+def _found(request: web.Request, node: ManagedNode, key: LinkKey) -> web.StreamResponse | None:
+    """The answer with the shovel `key`; None if the user sees none."""
+    for status in _visible(request, node):
+        if status.key == key:
+            return reply_one(request, shovel_view(node, status, sample_ranges(request, node)))
+    return None
+
+
 async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus]) -> web.StreamResponse:
+    ranges = sample_ranges(request, node)
     listing = Listing(
         records=found,
-        view=lambda status: shovel_view(node, status),
+        view=lambda status: shovel_view(node, status, ranges),
         columns={"vhost": lambda status: status.key.vhost, "name": lambda status: status.key.name},
     )
     return await reply_list(request, listing)

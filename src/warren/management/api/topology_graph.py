@@ -12,19 +12,33 @@ from warren.limits_http import (
     PICTURED_CONSUMERS_MAX,
     PICTURED_EACH_MAX,
     PICTURED_EXCHANGES_MAX,
+    PICTURED_LINKS_EACH_MAX,
+    PICTURED_LINKS_MAX,
 )
+from warren.management.auth import is_administrator, is_monitor, permitted_vhosts, user_of
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
+from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import doc, documented
 from warren.management.replies import bad_request, missing, reply
 from warren.management.request_context import RequestContext, request_context
+from warren.management.views.link_graph import (
+    BROKER,
+    LinkGroups,
+    TopologyLinkShape,
+    link_groups,
+    topology_link,
+    urgency,
+)
+from warren.management.views.relays import LOCAL
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
 from warren.queues.local import LocalQueue
+from warren.shovel.shovel_settings import STATIC_VHOST
 
 _KEYS_SHOWN_MAX = 3
 # The kind of an edge.
-_Kind: TypeAlias = Literal["binding", "alternate", "dead-letter", "consumer"]
+_Kind: TypeAlias = Literal["binding", "alternate", "dead-letter", "consumer", "shovel", "federation"]
 _EXCHANGE, _QUEUE = "exchange", "queue"
 # The kind and the name of an exchange or queue.
 _GraphNode: TypeAlias = tuple[str, str]
@@ -38,10 +52,10 @@ class TopologyQuery(TypedDict, total=False):
 
 
 class TopologyNodeShape(TypedDict):
-    """An exchange, a queue or a consumer."""
+    """An exchange, a queue, a consumer or a broker, whose name is its address without credentials."""
 
     id: str
-    kind: Literal["exchange", "queue", "consumer"]
+    kind: Literal["exchange", "queue", "consumer", "broker"]
     name: str
     layer: Annotated[int, doc("Distance downstream from the centre of the graph; negative upstream of it.")]
     type: NotRequired[str]
@@ -67,17 +81,24 @@ TopologyEdgeShape = TypedDict(
         "kind": _Kind,
         "keys": list[str],
         "count": int,
+        "links": NotRequired[list[TopologyLinkShape]],
     },
 )
-TopologyEdgeShape.__doc__ = "An edge between two nodes; `keys` labels some of its bindings."
+TopologyEdgeShape.__doc__ = """An edge between two nodes.
+
+`keys` labels some of its bindings or links, and `count` is their number.
+"""
 
 
 class TopologyShape(TypedDict):
-    """A graph of exchanges, queues and consumers."""
+    """A graph of exchanges, queues and consumers, and of links to other brokers."""
 
     nodes: list[TopologyNodeShape]
     edges: list[TopologyEdgeShape]
     exchanges_total: int
+    links_total: Annotated[
+        int, doc("Shovels and federation links of the virtual host; 0 without the tag monitoring.")
+    ]
 
 
 deprecate(TopologyShape, things="nodes", lines="edges")
@@ -105,6 +126,31 @@ class _TopologyGraph:
             for place in self._exchanges_in(1):
                 await self._add_downstream(place, 2)
         self._ends()
+
+    def add_links(self, node: ManagedNode, groups: LinkGroups, is_around: bool) -> None:
+        """Add links to the graph, first those that do not run; around a centre only those of its nodes."""
+        ordered = sorted(groups.items(), key=lambda group: urgency(group[1][0]))
+        if is_around:
+            here = set(self.nodes)
+            ordered = [group for group in ordered if not here.isdisjoint(map(_id, group[0][:2]))]
+        for (start, end, kind), links in ordered[:PICTURED_LINKS_MAX]:
+            start, end = self._add_ends(start, end)
+            shown = [topology_link(node, status) for status in links[:PICTURED_LINKS_EACH_MAX]]
+            names = [link.get("upstream") or link["name"] for link in shown]
+            self.edges[_id(start), _id(end), kind] = {
+                "from": _id(start), "to": _id(end), "kind": kind, "keys": names, "count": len(links),
+                "links": shown,
+            }  # fmt: skip
+
+    def _add_ends(self, start: _GraphNode, end: _GraphNode) -> tuple[_GraphNode, _GraphNode]:
+        """Add the ends of a link; an object that does not exist yet is the broker itself."""
+        start, end = (place if self._exists(place) else (BROKER, LOCAL) for place in (start, end))
+        if _id(start) in self.nodes:
+            self._add(end, self.nodes[_id(start)]["layer"] + 1)
+        else:
+            self._add(end, 0)
+            self._add(start, self.nodes[_id(end)]["layer"] - 1)
+        return start, end
 
     async def most_bound(self) -> None:
         """Add the exchanges with the most bindings, and their destinations."""
@@ -175,6 +221,8 @@ class _TopologyGraph:
                 self.nodes[_id(place)]["more_upstream"] = rest
 
     def _exists(self, place: _GraphNode) -> bool:
+        if place[0] == BROKER:
+            return True
         return place[1] in (self._records.queues if place[0] == _QUEUE else self._records.exchanges)
 
     def _add(self, place: _GraphNode, column: int) -> None:
@@ -186,6 +234,9 @@ class _TopologyGraph:
                 "id": _id(place), "kind": "exchange", "name": name, "layer": column,
                 "type": self._records.exchanges[name].type,
             }  # fmt: skip
+            return
+        if kind == BROKER:
+            self.nodes[_id(place)] = {"id": _id(place), "kind": "broker", "name": name, "layer": column}
             return
         thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "layer": column}
         live = self._vhost.queues.get(name)
@@ -238,8 +289,13 @@ class _TopologyGraph:
 
 @documented(query=TopologyQuery, response=TopologyShape)
 async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Get the graph of exchanges, queues and consumers around an exchange or queue."""
+    """Get the graph of exchanges, queues and consumers around an exchange or queue.
+
+    Users with the tag monitoring see shovels and federation links in it, of virtual hosts in which they have
+    permissions; administrators see static shovels as well.
+    """
     context = request_context(request, node)
+    groups = await _links_for(request, node)
     kind, name = request.query.get("kind", ""), request.query.get("name", "")
     found = _TopologyGraph(context)
     if not kind:
@@ -250,12 +306,24 @@ async def topology_graph(request: web.Request, node: ManagedNode) -> web.StreamR
             raise missing()
     else:
         raise bad_request(f"kind must be {_EXCHANGE} or {_QUEUE}, not '{kind[:40]}'")
+    found.add_links(node, groups, is_around=bool(kind))
     graph = {
         "nodes": [with_deprecated(TopologyNodeShape, shown) for shown in found.nodes.values()],
         "edges": list(found.edges.values()),
         "exchanges_total": sum(map(context.records.has_bindings_from, context.records.exchanges)),
+        "links_total": sum(map(len, groups.values())),
     }
     return reply(with_deprecated(TopologyShape, graph))
+
+
+async def _links_for(request: web.Request, node: ManagedNode) -> LinkGroups:
+    """The links that the user sees."""
+    user = user_of(request)
+    if not is_monitor(user):
+        return {}
+    vhosts = permitted_vhosts(node, user)
+    static = (STATIC_VHOST,) if is_administrator(user) else ()
+    return await link_groups(node, vhost_in_path(request, node).name, frozenset((*vhosts, *static)))
 
 
 async def _grouped(

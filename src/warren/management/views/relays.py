@@ -3,20 +3,29 @@
 import zlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, NotRequired, TypedDict
+from typing import Annotated, NotRequired, Required, TypedDict
 
+from msgspec.structs import asdict
+
+from warren.client.rabbitmq_uri import uri_without_credentials
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import doc
+from warren.management.views.stats import RateDetailsShape, SampleRanges
 from warren.metadata.commands import Json
 from warren.metadata.federation_definition import UPSTREAM
 from warren.metadata.machine import Metadata
 from warren.metadata.shovel_definition import SHOVEL
+from warren.metadata.uri_check import uris_of
+from warren.metrics.sampler import LINK_COLUMNS, LINK_COUNTERS, UNKNOWN
+from warren.metrics.time_series import SampleTimes, TimeSeries, details
 from warren.relay.explanation import explain
-from warren.relay.status import LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
+from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 
 _UNLIMITED = "unlimited"
 # The protocol of an end, if the definition of the shovel does not name it.
 _PROTOCOL = "amqp091"
+# The address of this node.
+LOCAL = "amqp://"
 # The fields of a running shovel in RabbitMQ, with the keys of its definition.
 _ENDS = {
     "src_queue": "src-queue",
@@ -27,6 +36,19 @@ _ENDS = {
     "dest_exchange_key": "dest-exchange-key",
 }
 _FEDERATION_STATES = {LinkState.TERMINATED: "error", LinkState.STOPPED: "shutdown"}
+
+
+class LagSampleShape(TypedDict):
+    """How far a link was behind at a time."""
+
+    sample: Annotated[float | None, doc("null: not known.")]
+    timestamp: int
+
+
+class LagDetailsShape(TypedDict, total=False):
+    """How far a link was behind, if samples are requested."""
+
+    samples: Required[list[LagSampleShape]]
 
 
 class LinkFactsShape(TypedDict):
@@ -56,6 +78,15 @@ class LinkFactsShape(TypedDict):
         float | None, doc("Age of the last message when it was forwarded; null if it has no timestamp.")
     ]
     delivered_at: Annotated[int, doc("Unix time of the last delivery by the source; 0 if there was none.")]
+    source_uris: Annotated[list[str], doc("The addresses of the source, without credentials.")]
+    destination_uris: Annotated[list[str], doc("The addresses of the destination, without credentials.")]
+    forwarded_details: RateDetailsShape
+    confirmed_details: RateDetailsShape
+    rejected_details: RateDetailsShape
+    dropped_details: RateDetailsShape
+    redelivered_details: RateDetailsShape
+    lag_messages_details: NotRequired[LagDetailsShape]
+    lag_seconds_details: NotRequired[LagDetailsShape]
 
 
 class ShovelShape(LinkFactsShape):
@@ -137,7 +168,7 @@ def federation_state(state: LinkState) -> str:
     return _FEDERATION_STATES.get(state, state.value)
 
 
-def shovel_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
+def shovel_view(node: ManagedNode, status: LinkStatus, ranges: SampleRanges) -> dict[str, object]:
     """A shovel as JSON, in RabbitMQ's order of fields."""
     key, state = status.key, shovel_state(status.state)
     shown: dict[str, object] = {
@@ -148,14 +179,16 @@ def shovel_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
         "type": "static" if is_static(key) else "dynamic",
         "state": state,
     }
-    shown |= shovel_facts(shovel_definition(node, key), status)
+    definition = shovel_definition(node, key)
+    shown |= shovel_facts(definition, status)
     if state == LinkState.RUNNING:
         shown |= {
             "blocked_status": status.blocked_status,
             "remaining": _count(status.remaining),
             "remaining_unacked": _count(status.remaining_unacked),
         }
-    return shown | _facts(node, status)
+    addresses = (_shown_uris(definition, "src-uri"), _shown_uris(definition, "dest-uri"))
+    return shown | _facts(node, status, addresses) | link_rates(node, status.key, ranges)
 
 
 def shovel_facts(definition: Mapping[str, Json], status: LinkStatus) -> dict[str, Json]:
@@ -174,11 +207,13 @@ def shovel_facts(definition: Mapping[str, Json], status: LinkStatus) -> dict[str
     return facts | {name: definition[of] for name, of in _ENDS.items() if of in definition}
 
 
-def federation_link_view(node: ManagedNode, status: LinkStatus) -> dict[str, object]:
+def federation_link_view(node: ManagedNode, status: LinkStatus, ranges: SampleRanges) -> dict[str, object]:
     """A federation link as JSON, in RabbitMQ's order of fields."""
     facts = federation_facts(node.metadata, status)
     shown = {"node": node.node_name, **facts, "timestamp": local_time(status.since)}
-    return shown | _facts(node, status)
+    upstream = parameter(node.metadata, UPSTREAM, status.key.vhost, status.key.upstream)
+    addresses = (_shown_uris(upstream, "uri"), [LOCAL])
+    return shown | _facts(node, status, addresses) | link_rates(node, status.key, ranges)
 
 
 def link_identity(metadata: Metadata, key: LinkKey) -> dict[str, Json]:
@@ -216,9 +251,7 @@ def parameter(metadata: Metadata, component: str, vhost: str, name: str) -> Mapp
 
 def lag_seconds(status: LinkStatus) -> float | None:
     """The age of the last message when it was forwarded; None if it had no timestamp."""
-    if not status.delivered_timestamp or not status.delivered_at:
-        return None
-    return max(0, status.delivered_at - status.delivered_timestamp) / 1000
+    return None if status.age_ms is None else status.age_ms / 1000
 
 
 def local_time(time: int) -> str:
@@ -226,47 +259,58 @@ def local_time(time: int) -> str:
     return datetime.fromtimestamp(time / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _facts(node: ManagedNode, status: LinkStatus) -> LinkFactsShape:
+def link_rates(node: ManagedNode, key: LinkKey, ranges: SampleRanges) -> dict[str, object]:
+    """The rates of the counters of a link, with their samples and those of its lag if these are requested."""
+    series = node.relays.history(key)
+    shown: dict[str, object] = {
+        f"{name}_details": details(series, ranges.time, column, ranges.msg_rates)
+        for column, name in enumerate(LINK_COUNTERS)
+    }
+    if ranges.lengths is not None:
+        shown["lag_messages_details"] = _lag_details(series, "lag_messages", ranges.lengths, 1)
+        shown["lag_seconds_details"] = _lag_details(series, "lag_ms", ranges.lengths, 1000)
+    return shown
+
+
+def _lag_details(series: TimeSeries | None, name: str, times: SampleTimes, unit: int) -> LagDetailsShape:
+    column = LINK_COLUMNS.index(name)
+    samples = []
+    for at in times.times:
+        number = UNKNOWN if series is None else series.at(at, column)
+        sample = None if number == UNKNOWN else number / unit
+        samples.append(LagSampleShape(sample=sample, timestamp=at))
+    return LagDetailsShape(samples=samples)
+
+
+def _shown_uris(definition: Mapping[str, Json], key: str) -> list[str]:
+    return [uri_without_credentials(uri) for uri in uris_of(definition.get(key))]
+
+
+def _facts(
+    node: ManagedNode, status: LinkStatus, addresses: tuple[list[str], list[str]]
+) -> dict[str, object]:
     why, since = explain(status, node.now())
-    return LinkFactsShape(
-        why=why,
-        why_since=since,
-        state_since=status.since,
-        connected_at=status.connected_at,
-        last_error=status.last_error,
-        last_error_code=status.last_error_code,
-        last_error_at=status.last_error_at,
-        next_attempt_at=status.next_attempt_at,
-        **_counted(status.counters),
-        pending=status.pending,
-        unconfirmed=status.unconfirmed,
-        prefetch_count=status.prefetch_count,
-        rate_max=status.rate_max,
-        lag_messages=None if status.source_ready < 0 else status.source_ready,
-        lag_messages_at=status.source_counted_at,
-        lag_seconds=lag_seconds(status),
-        delivered_at=status.delivered_at,
-    )
-
-
-class _Counted(TypedDict):
-    forwarded: int
-    confirmed: int
-    dropped: int
-    rejected: int
-    redelivered: int
-    restarts: int
-
-
-def _counted(counters: LinkCounters) -> _Counted:
-    return _Counted(
-        forwarded=counters.forwarded,
-        confirmed=counters.confirmed,
-        dropped=counters.dropped,
-        rejected=counters.rejected,
-        redelivered=counters.redelivered,
-        restarts=counters.restarts,
-    )
+    return {
+        "why": why,
+        "why_since": since,
+        "state_since": status.since,
+        "connected_at": status.connected_at,
+        "last_error": status.last_error,
+        "last_error_code": status.last_error_code,
+        "last_error_at": status.last_error_at,
+        "next_attempt_at": status.next_attempt_at,
+        **asdict(status.counters),
+        "pending": status.pending,
+        "unconfirmed": status.unconfirmed,
+        "prefetch_count": status.prefetch_count,
+        "rate_max": status.rate_max,
+        "lag_messages": None if status.source_ready < 0 else status.source_ready,
+        "lag_messages_at": status.source_counted_at,
+        "lag_seconds": lag_seconds(status),
+        "delivered_at": status.delivered_at,
+        "source_uris": addresses[0],
+        "destination_uris": addresses[1],
+    }
 
 
 def _count(number: int) -> int | str:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import pytest
@@ -25,10 +25,13 @@ from warren.management.views.relays import (
     link_id,
     shovel_view,
 )
+from warren.management.views.stats import SampleRanges
+from warren.metrics.time_series import SampleTimes, TimeSeries
 from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
 
 NOW = 1_795_438_729_000
 NODE = "warren@host"
+RANGES = SampleRanges(time=NOW, now=NOW)
 SHOVEL = LinkKey(LinkKind.SHOVEL, "/", "one")
 EXCHANGE = LinkKey(LinkKind.EXCHANGE, "/", "fx", "a", "other")
 QUEUE = LinkKey(LinkKind.QUEUE, "/", "fq", "b", "fq")
@@ -56,6 +59,12 @@ def status(key: LinkKey = SHOVEL, state: LinkState = LinkState.RUNNING, **more: 
     return LinkStatus(key=key, state=state, **facts | more)
 
 
+class Sampled(NamedTuple):
+    """When the links were sampled last."""
+
+    time: int
+
+
 class Steered:
     """A node with `statuses`, that notes which links were restarted."""
 
@@ -66,8 +75,12 @@ class Steered:
             "/": SimpleNamespace(name="/", parameters=SimpleNamespace(by_key=DEFINITIONS)),
             "other": SimpleNamespace(name="other", parameters=SimpleNamespace(by_key={})),
         }
+        self.histories: dict[LinkKey, TimeSeries] = {}
         relays = RelayView(
+            history=self.histories.get,
             statuses=self.by_key.values,
+            link_keys=self.by_key.keys,
+            status=self.by_key.get,
             restart=self.restart,
             static_shovels={"fixed": {"src-queue": "s", "dest-queue": "d", "src-protocol": "local"}},
         )
@@ -76,7 +89,10 @@ class Steered:
             vhosts=SimpleNamespace(by_name=vhosts), vhost=vhosts.get, permissions=permissions
         )
         self.node = cast(
-            ManagedNode, SimpleNamespace(node_name=NODE, metadata=metadata, relays=relays, now=lambda: NOW)
+            ManagedNode,
+            SimpleNamespace(
+                node_name=NODE, metadata=metadata, relays=relays, now=lambda: NOW, sampler=Sampled(NOW)
+            ),
         )
 
     def restart(self, key: LinkKey, user: str) -> bool:
@@ -102,7 +118,7 @@ def ask(handler: Handler, steered: Steered, method: str = "GET", query: str = ""
 
 
 def test_a_running_shovel_has_the_fields_of_rabbitmq_and_no_password() -> None:
-    shown = shovel_view(Steered().node, status())
+    shown = shovel_view(Steered().node, status(), RANGES)
     assert list(shown)[:13] == [
         "node", "timestamp", "name", "vhost", "type", "state", "src_uri", "src_protocol", "dest_protocol",
         "dest_uri", "src_queue", "dest_exchange", "dest_exchange_key",
@@ -116,14 +132,16 @@ def test_a_running_shovel_has_the_fields_of_rabbitmq_and_no_password() -> None:
 
 
 def test_a_starting_shovel_shows_no_addresses() -> None:
-    shown = shovel_view(Steered().node, status(state=LinkState.STARTING, source_uri="", destination_uri=""))
+    shown = shovel_view(
+        Steered().node, status(state=LinkState.STARTING, source_uri="", destination_uri=""), RANGES
+    )
     assert shown["state"] == "starting"
     assert not {"src_uri", "dest_uri", "reason", "remaining"} & set(shown)
 
 
 def test_a_shovel_with_an_alarm_at_its_destination_is_blocked_and_says_why() -> None:
     held = status(hold=Hold.ALARM, hold_since=NOW - 5, remaining=3, remaining_unacked=2)
-    shown = shovel_view(Steered(held).node, held)
+    shown = shovel_view(Steered(held).node, held, RANGES)
     assert (shown["state"], shown["blocked_status"]) == ("running", "blocked")
     assert shown["why"]
     assert shown["why_since"] == NOW - 5
@@ -132,27 +150,27 @@ def test_a_shovel_with_an_alarm_at_its_destination_is_blocked_and_says_why() -> 
 
 @pytest.mark.parametrize("state", [LinkState.TERMINATED, LinkState.STOPPED])
 def test_a_terminated_shovel_has_a_reason(state: LinkState) -> None:
-    shown = shovel_view(Steered().node, status(state=state, reason="", last_error="login refused"))
+    shown = shovel_view(Steered().node, status(state=state, reason="", last_error="login refused"), RANGES)
     assert (shown["state"], shown["reason"]) == ("terminated", "login refused")
 
 
 def test_a_static_shovel_has_no_virtual_host_and_the_definition_of_the_configuration() -> None:
-    shown = shovel_view(Steered().node, status(LinkKey(LinkKind.SHOVEL, "", "fixed")))
+    shown = shovel_view(Steered().node, status(LinkKey(LinkKind.SHOVEL, "", "fixed")), RANGES)
     assert "vhost" not in shown
     assert (shown["type"], shown["src_queue"], shown["src_protocol"]) == ("static", "s", "local")
 
 
 def test_the_lag_is_shown_where_it_is_known() -> None:
     node = Steered().node
-    unknown = shovel_view(node, status())
+    unknown = shovel_view(node, status(), RANGES)
     assert (unknown["lag_messages"], unknown["lag_seconds"]) == (None, None)
     known = status(source_ready=12, delivered_at=NOW, delivered_timestamp=NOW - 2500)
-    shown = shovel_view(node, known)
+    shown = shovel_view(node, known, RANGES)
     assert (shown["lag_messages"], shown["lag_seconds"]) == (12, 2.5)
 
 
 def test_a_federation_link_of_an_exchange_has_the_fields_of_rabbitmq() -> None:
-    shown = federation_link_view(Steered().node, status(EXCHANGE))
+    shown = federation_link_view(Steered().node, status(EXCHANGE), RANGES)
     assert list(shown)[:10] == [
         "node", "exchange", "upstream_exchange", "type", "vhost", "upstream", "id", "status", "uri",
         "timestamp",
@@ -162,9 +180,9 @@ def test_a_federation_link_of_an_exchange_has_the_fields_of_rabbitmq() -> None:
 
 
 def test_a_federation_link_of_a_queue_has_the_consumer_tag_of_its_upstream() -> None:
-    assert federation_link_view(Steered().node, status(QUEUE))["consumer_tag"] == "tag"
+    assert federation_link_view(Steered().node, status(QUEUE), RANGES)["consumer_tag"] == "tag"
     other = LinkKey(LinkKind.QUEUE, "/", "fq", "a", "fq")
-    assert federation_link_view(Steered().node, status(other))["consumer_tag"] == "federation-link-a"
+    assert federation_link_view(Steered().node, status(other), RANGES)["consumer_tag"] == "federation-link-a"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +190,7 @@ def test_a_federation_link_of_a_queue_has_the_consumer_tag_of_its_upstream() -> 
     [("starting", "starting"), ("running", "running"), ("terminated", "error"), ("stopped", "shutdown")],
 )
 def test_states_of_federation_links_are_those_of_rabbitmq(state: str, shown: str) -> None:
-    view = federation_link_view(Steered().node, status(EXCHANGE, LinkState(state), reason="refused"))
+    view = federation_link_view(Steered().node, status(EXCHANGE, LinkState(state), reason="refused"), RANGES)
     assert view["status"] == shown
     assert view.get("error") == ("refused" if shown == "error" else None)
 
@@ -238,3 +256,48 @@ def test_metrics_of_a_link_have_its_counters_and_its_lag() -> None:
     assert list(relay_rows.link_counters(scrape, None)) == [(about, (7, 5, 0, 0, 0, 0, 0, 2, True, True))]
     assert list(relay_rows.lag_in_messages(scrape, None)) == [(about, (3,))]
     assert list(relay_rows.lag_in_seconds(scrape, None)) == [(about, (1.0,))]
+
+
+def test_a_link_has_the_rates_of_the_last_interval_and_the_samples_that_are_asked_for() -> None:
+    steered = Steered(status())
+    series = steered.histories[SHOVEL] = TimeSeries((0, 0, 0, 0, 0, -1, -1))
+    series.add(NOW - 5_000, (10, 8, 0, 0, 1, -1, -1), 100)
+    series.add(NOW, (60, 58, 0, 0, 1, 7, 1_500), 100)
+    times = SampleTimes(NOW, 10_000, 5_000)
+    ranges = SampleRanges(time=NOW, now=NOW, lengths=times, msg_rates=times)
+    shown: Any = shovel_view(steered.node, status(), ranges)
+    assert (shown["forwarded_details"]["rate"], shown["redelivered_details"]["rate"]) == (10.0, 0.0)
+    assert [one["sample"] for one in shown["forwarded_details"]["samples"]] == [60, 10, 0]
+    assert [one["sample"] for one in shown["lag_messages_details"]["samples"]] == [7, None, None]
+    assert [one["sample"] for one in shown["lag_seconds_details"]["samples"]] == [1.5, None, None]
+    assert "lag_messages_details" not in shovel_view(steered.node, status(), RANGES)
+
+
+def test_a_link_has_all_addresses_of_its_definition_without_credentials_also_while_it_connects() -> None:
+    shown = shovel_view(Steered().node, status(state=LinkState.STARTING), RANGES)
+    assert (shown["source_uris"], shown["destination_uris"]) == (["amqp://elsewhere/%2f"], ["amqp://"])
+    link = federation_link_view(Steered().node, status(QUEUE, LinkState.STARTING), RANGES)
+    assert (link["source_uris"], link["destination_uris"]) == (["amqp://up"], ["amqp://"])
+    assert "secret" not in str(shown) + str(link)
+
+
+def test_one_link_is_found_by_its_id_and_a_static_shovel_by_its_name() -> None:
+    fixed = LinkKey(LinkKind.SHOVEL, "", "fixed")
+    steered = Steered(status(QUEUE), status(fixed))
+    assert ask(federation.link, steered, vhost="/", link=link_id(QUEUE))["queue"] == "fq"
+    assert ask(federation.link, steered, vhost="/", link="00000000") == 404
+    assert ask(federation.link, steered, vhost="other", link=link_id(QUEUE)) == 404
+    assert ask(shovels.static_shovel, steered, name="fixed")["type"] == "static"
+    assert ask(shovels.static_shovel, steered, name="one") == 404
+
+
+def test_the_links_of_one_exchange_or_queue_are_listed() -> None:
+    steered = Steered(status(EXCHANGE), status(QUEUE), status(SHOVEL))
+
+    def listed(query: str) -> list[str]:
+        return [one["type"] for one in ask(federation.links, steered, query=query)]
+
+    assert listed("") == ["exchange", "queue"]
+    assert listed("?exchange=fx") == ["exchange"]
+    assert listed("?queue=fq") == ["queue"]
+    assert listed("?queue=fx") == []
