@@ -23,7 +23,7 @@ PAGES = [
     "queues/%2F/events?tab=messages", "queues/%2F/events?tab=clients", "dead-letters",
     "dead-letters/%2F/graveyard",
     "dead-letters/%2F/graveyard?died=died%20here&reason=rejected&exchange=amq.fanout", "jobs", "shovels",
-    "federation",
+    "shovels/%2F/steady", "federation", "exchanges/%2F/federated",
     "users", "users/guest", "vhosts", "vhosts/%2F", "policies", "limits", "definitions", "flags", "health",
     "topology", "topology?vhost=%2F&kind=queue&name=orders",
     "topology?vhost=%2F&kind=exchange&name=amq.topic",
@@ -74,12 +74,22 @@ def busy(node: BrokerProcess) -> Iterator[None]:
         channel.basic_consume("events", lambda *_: None, arguments={"x-stream-offset": 1_500})
         lease = {"key": "batch 7", "messages": 10, "ttl": 3_600}
         api(node, "POST /warren/queues/%2F/orders/leases", lease)
+        local = {"src-uri": "amqp://", "src-queue": "steady from", "dest-uri": "amqp://"}
+        api(node, "PUT /parameters/shovel/%2F/steady", {"value": {**local, "dest-queue": "steady to"}})
+        upstream = {"uri": f"amqp://127.0.0.1:{node.port}"}
+        api(node, "PUT /parameters/federation-upstream/%2F/site", {"value": upstream})
+        api(node, "PUT /exchanges/%2F/federated", {"type": "topic"})
+        federated = {"pattern": "^federated$", "definition": {"federation-upstream": "site"}}
+        api(node, "PUT /policies/%2F/federated", federated)
         api(node, "PUT /policies/%2F/short", {"pattern": "^none", "definition": {"message-ttl": 60000}})
         api(node, "PUT /vhost-limits/%2F/max-queues", {"value": 1000})
         connection.process_data_events(1)
         yield
         reader.close()
         publisher.close()
+        api(node, "DELETE /parameters/shovel/%2F/steady")
+        api(node, "DELETE /policies/%2F/federated")
+        api(node, "DELETE /parameters/federation-upstream/%2F/site")
 
 
 # Two have each theme and each width; the other combinations of both take as long again.

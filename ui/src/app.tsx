@@ -13,6 +13,7 @@ import { Definitions } from "./pages/definitions";
 import { ExchangePage, Exchanges } from "./pages/exchanges";
 import { Flags } from "./pages/feature-flags";
 import { Federation } from "./pages/federation";
+import { FederationLinkPage } from "./pages/federation-link";
 import { Health } from "./pages/health";
 import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
@@ -20,7 +21,7 @@ import { OverviewPage } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
 import { Queues } from "./pages/queues";
-import { Shovels } from "./pages/shovels";
+import { ShovelPage, Shovels } from "./pages/shovels";
 import { SignIn } from "./pages/sign-in";
 import { Streams } from "./pages/streams";
 import { Topology } from "./pages/topology";
@@ -111,14 +112,17 @@ function Route({ user }: { user: CurrentUser }) {
     "": () => <OverviewPage user={user} />,
     connections: () => (first === undefined ? <Connections /> : <ConnectionPage name={first} />),
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
-    exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} />),
-    queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} />),
+    exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} user={user} />),
+    queues: () => (second === undefined ? <Queues /> : <QueuePage vhost={first ?? ""} name={second} user={user} />),
     streams: () => <Streams />,
     "dead-letters": () =>
       second === undefined ? <DeadLettersPage /> : <DeadLetterQueuePage vhost={first ?? ""} name={second} />,
     jobs: () => <Jobs />,
-    shovels: () => <Shovels user={user} />,
-    federation: () => <Federation user={user} />,
+    shovels: () =>
+      second === undefined ? <Shovels user={user} /> : <ShovelPage vhost={first ?? ""} name={second} user={user} />,
+    "static-shovels": () => <ShovelPage name={first ?? ""} user={user} />,
+    federation: () =>
+      second === undefined ? <Federation user={user} /> : <FederationLinkPage vhost={first ?? ""} id={second} user={user} />,
     users: () => (first === undefined ? <Users /> : <UserPage name={first} />),
     vhosts: () => (first === undefined ? <Vhosts /> : <VhostPage name={first} />),
     policies: () => <Policies user={user} />,

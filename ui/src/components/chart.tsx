@@ -2,12 +2,17 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { RateDetails } from "../api-types";
 import { short } from "../format";
+
+/** Samples over time; null is not known. */
+interface Samples {
+  samples?: { sample: number | null; timestamp: number }[];
+  rate?: number;
+}
 
 export interface Series {
   label: string;
-  details: RateDetails | undefined;
+  details: Samples | undefined;
 }
 
 interface ChartProps {
@@ -23,7 +28,7 @@ const COLORS = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--l
 export function Chart({ lines, kind, format = short }: ChartProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
-  const shown = lines.filter(({ details }) => details?.samples?.length);
+  const shown = lines.filter(({ details }) => details?.samples?.some(({ sample }) => sample !== null));
   const labels = shown.map(({ label }) => label).join("\n");
 
   useEffect(() => {
@@ -101,13 +106,15 @@ function toData(lines: Series[], kind: ChartProps["kind"]): uPlot.AlignedData {
       if (kind === "level") return sample.sample;
       const before = samples[index];
       const seconds = before ? (sample.timestamp - before.timestamp) / 1000 : 0;
-      return before && seconds > 0 ? (sample.sample - before.sample) / seconds : null;
+      return before && seconds > 0 && sample.sample !== null && before.sample !== null
+        ? (sample.sample - before.sample) / seconds
+        : null;
     });
   });
   return [times, ...series];
 }
 
-function inOrder(details: RateDetails | undefined) {
+function inOrder(details: Samples | undefined) {
   return [...(details?.samples ?? [])].sort((one, other) => one.timestamp - other.timestamp);
 }
 
@@ -122,7 +129,9 @@ function clock(seconds: number): string {
 }
 
 function latest({ details }: Series, kind: ChartProps["kind"], format: (value: number) => string): string {
-  return kind === "rate" ? `${format(details?.rate ?? 0)}/s` : format(inOrder(details).at(-1)?.sample ?? 0);
+  if (kind === "rate") return `${format(details?.rate ?? 0)}/s`;
+  const sample = inOrder(details).at(-1)?.sample;
+  return sample === null ? "not known" : format(sample ?? 0);
 }
 
 /** The latest values in words, for screen readers. */

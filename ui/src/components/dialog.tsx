@@ -57,18 +57,19 @@ interface ConfirmButtonProps {
   /** The object of the action, by name. */
   object: string;
   question: string;
+  kind?: "plain" | "danger";
   action: () => Promise<unknown>;
 }
 
-/** A button for an action that cannot be undone, which asks for confirmation. */
-export function ConfirmButton({ label, object, question, action }: ConfirmButtonProps) {
+/** A button for an action that interrupts something or cannot be undone, which asks for confirmation. */
+export function ConfirmButton({ label, object, question, kind = "danger", action }: ConfirmButtonProps) {
   return (
-    <DialogButton label={label} title={`${label} ${object}?`} kind="danger">
+    <DialogButton label={label} title={`${label} ${object}?`} kind={kind}>
       {(close) => (
         <>
           <p>{question}</p>
           <div class="form-end">
-            <Button kind="danger" onClick={() => action().then(close)}>
+            <Button kind={kind === "danger" ? kind : "main"} onClick={() => action().then(close)}>
               {label}
             </Button>
             <Button onClick={close}>Cancel</Button>

@@ -27,6 +27,7 @@ export class FieldErrors extends Error {
   }
 }
 
+const SECOND = "second";
 const Errors = createContext<Record<string, string>>({});
 
 /** One labelled input of a form. */
@@ -80,19 +81,25 @@ export function Checkbox({ name, label, checked }: { name: string; label: string
 
 export type FormValues = Record<string, string>;
 
+type FormAction = (values: FormValues) => Promise<unknown>;
+
+interface FormProps extends Children {
+  submit: string;
+  action: FormAction;
+  /** Another button, which passes the values to its own action. */
+  second?: { label: string; action: FormAction } | undefined;
+}
+
 /** A form that passes its values to `action`, and shows below itself, or at its fields, why that failed. */
-export function Form({
-  action,
-  submit,
-  children,
-}: Children & { action: (values: FormValues) => Promise<unknown>; submit: string }) {
+export function Form({ action, submit, second, children }: FormProps) {
   const [error, setError] = useState("");
   const [wrong, setWrong] = useState<Record<string, string>>({});
   const [isBusy, setBusy] = useState(false);
   const element = useRef<HTMLFormElement>(null);
   useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [wrong]);
-  const onSubmit = async (event: Event) => {
+  const onSubmit = async (event: SubmitEvent) => {
     event.preventDefault();
+    const isSecond = second && (event.submitter as HTMLButtonElement | null)?.value === SECOND;
     const form = event.target as HTMLFormElement;
     const values: FormValues = {};
     for (const [name, value] of new FormData(form)) values[name] = String(value);
@@ -100,7 +107,7 @@ export function Form({
     setWrong({});
     setBusy(true);
     try {
-      await action(values);
+      await (isSecond ? second.action : action)(values);
     } catch (failure) {
       if (failure instanceof FieldErrors) setWrong(failure.byName);
       else setError(failure instanceof Error ? failure.message : String(failure));
@@ -115,6 +122,11 @@ export function Form({
         <button type="submit" class="main" disabled={isBusy}>
           {submit}
         </button>
+        {second && (
+          <button type="submit" value={SECOND} disabled={isBusy}>
+            {second.label}
+          </button>
+        )}
         {error && (
           <p class="failure" role="alert">
             {error}

@@ -29,10 +29,16 @@ function useRates(counter: number): number[] {
   });
 }
 
-export function Sparkline({ counter, label }: { counter: number; label: string }) {
+interface SparklineProps {
+  counter: number;
+  /** The present rate, as the broker has sampled it. */
+  current: number | undefined;
+  label: string;
+}
+
+export function Sparkline({ counter, current, label }: SparklineProps) {
   const rates = useRates(counter);
   const most = Math.max(...rates, 0);
-  const now = rates.length ? (rates[rates.length - 1] ?? 0) : undefined;
   const first = SAMPLES_MAX - 1 - rates.length;
   const points = rates.map((value, index) => {
     const x = ((first + index) / (SAMPLES_MAX - 2)) * WIDTH;
@@ -46,11 +52,11 @@ export function Sparkline({ counter, label }: { counter: number; label: string }
         height={HEIGHT}
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         role="img"
-        aria-label={`${label}: ${rate(now)} now, at most ${rate(most)} since the page was opened`}
+        aria-label={`${label}: ${rate(current)} now, at most ${rate(most)} since the page was opened`}
       >
         <polyline points={points.join(" ")} />
       </svg>
-      <span class="number">{rate(now)}</span>
+      <span class="number">{rate(current)}</span>
     </span>
   );
 }

@@ -1,10 +1,11 @@
 /** Exchanges: the list, and one exchange with its bindings and rates. */
 
 import { path, post, put, remove, withQuery } from "../api";
-import type { Binding, Exchange, Overview } from "../api-types";
+import type { Binding, CurrentUser, Exchange, Overview } from "../api-types";
 import { ARGUMENTS_NOTE, Arguments, parseArguments } from "../components/arguments";
 import { Chart } from "../components/chart";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { LinksOf } from "../components/federation-links";
 import { Checkbox, Field, Form, type FormValues } from "../components/form";
 import { Card, Facts, Page } from "../components/layout";
 import { notify } from "../components/notice";
@@ -17,10 +18,13 @@ import { rate } from "../format";
 import { useLive } from "../live";
 import { rateOf } from "../model";
 import { link, navigate } from "../router";
+import { mayMakePolicies, mayMonitor } from "../session";
 import { BindForm, BindingTable } from "./bindings";
 import { RouteTrace } from "./route-trace";
 
 export const DEFAULT_EXCHANGE = "amq.default";
+/** The type of exchanges that federation declares at an upstream; nobody else has a use for it. */
+const FEDERATION_UPSTREAM = "x-federation-upstream";
 const exchangeName = (name: string): string => name || "(default)";
 
 export function Exchanges() {
@@ -81,7 +85,12 @@ function Features({ exchange }: { exchange: Exchange }) {
 
 function NewExchange({ close }: { close: () => void }) {
   const { data } = useLive<Overview>(`${path("overview")}?columns=exchange_types`);
-  const types = data?.exchange_types.map(({ name }) => name) ?? ["direct", "fanout", "topic", "headers"];
+  const types = data?.exchange_types.map(({ name }) => name).filter((name) => name !== FEDERATION_UPSTREAM) ?? [
+    "direct",
+    "fanout",
+    "topic",
+    "headers",
+  ];
   const create = async (values: FormValues) => {
     const { vhost = "/", name = "", type } = values;
     await put(path("exchanges", vhost, name), {
@@ -114,7 +123,7 @@ function NewExchange({ close }: { close: () => void }) {
   );
 }
 
-export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
+export function ExchangePage({ vhost, name, user }: { vhost: string; name: string; user: CurrentUser }) {
   const age = useTimeRange();
   const address = path("exchanges", vhost, name);
   const { data, error } = useLive<Exchange>(withQuery(address, samplingQuery(age)));
@@ -168,6 +177,9 @@ export function ExchangePage({ vhost, name }: { vhost: string; name: string }) {
               />
             </Card>
           </div>
+          {data.policy && mayMonitor(user) && (
+            <LinksOf vhost={vhost} kind="exchange" name={name} mayChange={mayMakePolicies(user)} />
+          )}
           {isDefault ? (
             <p class="quiet">
               The default exchange is implicitly bound to every queue, with the name of the queue as the routing key.

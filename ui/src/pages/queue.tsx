@@ -1,11 +1,12 @@
 /** One queue: its totals and rates, its messages, consumers, leases and bindings. */
 
 import { path, post, put, remove, withQuery } from "../api";
-import type { Binding, Queue } from "../api-types";
+import type { Binding, CurrentUser, Queue } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Button } from "../components/button";
 import { ConsumerTable } from "../components/consumer-table";
 import { ConfirmButton, DialogButton } from "../components/dialog";
+import { LinksOf } from "../components/federation-links";
 import { Card, Facts, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
 import { notify } from "../components/notice";
@@ -16,6 +17,7 @@ import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time
 import { count, formatBytes } from "../format";
 import { useLive } from "../live";
 import { link, navigate, setQuery, useLocation } from "../router";
+import { mayMakePolicies, mayMonitor } from "../session";
 import { BindForm, BindingTable } from "./bindings";
 import { DEFAULT_EXCHANGE } from "./exchanges";
 import { GetMessages } from "./get-messages";
@@ -27,7 +29,7 @@ import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./s
 
 const STREAM = "stream";
 
-export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
+export function QueuePage({ vhost, name, user }: { vhost: string; name: string; user: CurrentUser }) {
   const age = useTimeRange();
   const address = path("queues", vhost, name);
   const { data, error, refresh } = useLive<Queue>(withQuery(address, samplingQuery(age)));
@@ -79,7 +81,7 @@ export function QueuePage({ vhost, name }: { vhost: string; name: string }) {
           <Tabs
             current={tab}
             choose={(chosen) => setQuery({ tab: chosen })}
-            tabs={data.type === STREAM ? streamTabs(data) : classicTabs(data, refresh)}
+            tabs={data.type === STREAM ? streamTabs(data) : classicTabs(data, user, refresh)}
           />
         </>
       )}
@@ -97,17 +99,28 @@ const QueueTotals = ({ queue }: { queue: Queue }) => (
   </Figures>
 );
 
-function classicTabs(queue: Queue, changed: () => void): Tab[] {
+function classicTabs(queue: Queue, user: CurrentUser, changed: () => void): Tab[] {
   const { vhost, name } = queue;
   return [
-    { name: "overview", label: "Overview", content: () => <QueueDetails queue={queue} /> },
+    {
+      name: "overview",
+      label: "Overview",
+      content: () => (
+        <>
+          {queue.policy && mayMonitor(user) && (
+            <LinksOf vhost={vhost} kind="queue" name={name} mayChange={mayMakePolicies(user)} />
+          )}
+          <QueueDetails queue={queue} />
+        </>
+      ),
+    },
     { name: "messages", label: "Peek", content: () => <Peek vhost={vhost} name={name} start={messageStart} /> },
     {
       name: "get",
       label: "Get messages",
       content: () => <GetMessages address={path("queues", vhost, name)} changed={changed} />,
     },
-    { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} changed={changed} /> },
+    { name: "move", label: "Move", content: () => <Move vhost={vhost} name={name} user={user} changed={changed} /> },
     publishing(queue),
     {
       name: "consumers",
