@@ -126,7 +126,8 @@ class Forwarder(ChannelListener):
         self._is_wake_due = False
         # True once `finish` was called.
         self._is_finishing = False
-        # The number of messages that are still to be published or dropped; -1 without end.
+        # The number of messages that are still to be published or dropped; -1 without end. One that the
+        # destination refuses has had its turn, as in RabbitMQ.
         self.remaining = remaining
         # When the last message was delivered (Unix time, ms; 0: none), and its properties.
         self.delivered_at = 0
@@ -353,8 +354,6 @@ class Forwarder(ChannelListener):
     def _reject(self, delivery_tag: int) -> None:
         """Return a delivery to its queue because the destination has refused it, and give that time."""
         self.rejected_count += 1
-        if self.remaining >= 0:
-            self.remaining += 1
         self._source.reject(delivery_tag, False, True)
         self._unconfirmed_max = 1
         if not self._is_refused:

@@ -172,9 +172,13 @@ def link_settings(settings: ShovelSettings) -> LinkSettings:
 
 
 def _ack_mode(definition: ShovelDefinition) -> AckMode:
-    """Return the ack mode; one without acknowledgements would lose what arrives after the last message."""
-    mode = AckMode(definition.ack_mode)
-    if mode is AckMode.NO_ACK and definition.source.delete_after != NEVER:
+    """Return the ack mode.
+
+    Without acknowledgements what arrives after the last message would be lost, and a stream cannot be
+    consumed, which RabbitMQ's protocol `local` can.
+    """
+    mode, source = AckMode(definition.ack_mode), definition.source
+    if mode is AckMode.NO_ACK and (source.delete_after != NEVER or source.is_local):
         return AckMode.ON_PUBLISH
     return mode
 

@@ -129,10 +129,11 @@ class ShovelPlan(LinkPlan):
         await run.consume(queue, dict(source.consumer_arguments), source.consumer_tag)
 
     def _settled_in(self, run: LinkRun) -> int:
-        """Return the number of messages that `run` has moved; without confirms that is what it published."""
+        """Return the number of messages that had their turn in `run`: moved, refused or filtered out."""
         forwarder = run.forwarder
-        is_confirmed = self._settings.definition.ack_mode == ON_CONFIRM
-        return forwarder.confirmed_count if is_confirmed else forwarder.forwarded_count
+        if self._settings.definition.ack_mode == ON_CONFIRM:
+            return forwarder.confirmed_count + forwarder.rejected_count + forwarder.dropped_count
+        return forwarder.forwarded_count + forwarder.dropped_count
 
     async def _remaining(self, channel: ClientChannel, queue: str) -> int:
         """Return the number of messages that this run has to move; -1 without end."""

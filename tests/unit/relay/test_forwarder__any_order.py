@@ -198,8 +198,10 @@ class ForwardingModel:
         done = destination.stored if self.is_on_confirm else destination.received
         if self.given.remaining >= 0:
             assert self.relay.owner.completions
-            assert len(done) + self.relay.forwarder.dropped_count == self.given.remaining
-            assert source.is_no_ack or len(source.acked) == self.given.remaining
+            forwarder = self.relay.forwarder
+            refused = forwarder.rejected_count
+            assert len(done) + forwarder.dropped_count + refused == self.given.remaining
+            assert source.is_no_ack or len(source.acked) == self.given.remaining - refused
             return
         assert not source.ready
         assert not source.outstanding
