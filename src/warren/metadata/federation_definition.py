@@ -156,8 +156,9 @@ def parse_upstream(
     return Upstream(
         name=name,
         uris=uris,
-        exchange=settings.text("exchange", federated),
-        queue=settings.text("queue", federated),
+        # Clients that send every field leave these empty; the default exchange cannot be federated.
+        exchange=settings.text("exchange") or federated,
+        queue=settings.text("queue") or federated,
         consumer_tag=settings.text("consumer-tag", f"federation-link-{name}"),
         prefetch_count=prefetch_count,
         reconnect_delay_s=settings.reconnect_delay_s(_RECONNECT_DELAY_S),

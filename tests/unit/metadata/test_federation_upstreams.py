@@ -146,3 +146,10 @@ def test_the_default_and_internal_exchanges_have_no_upstreams(
 def test_the_queues_of_links_have_no_upstreams(vhost: VhostMetadata, apply: Apply) -> None:
     put_policy(apply, "federation-upstream", "a1")
     assert upstreams_of_queue(vhost, queue(x_internal_purpose="federation")) == []
+
+
+def test_a_name_at_the_upstream_that_is_empty_is_the_name_here(vhost: VhostMetadata, apply: Apply) -> None:
+    put_upstream(apply, "a1", exchange="", queue="")
+    put_policy(apply, "federation-upstream", "a1")
+    assert [upstream.exchange for upstream in upstreams_of_exchange(vhost, exchange())] == ["x"]
+    assert [upstream.queue for upstream in upstreams_of_queue(vhost, queue())] == ["q"]
