@@ -7,14 +7,12 @@ tested as well: without those of files, or of directories, something must be los
 """
 
 import argparse
-import asyncio
 import random
 import sys
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,19 +22,13 @@ from tests.crash.checking import check  # noqa: E402
 from tests.crash.load import ClientHistory as Asked  # noqa: E402
 from tests.crash.load import Load, name_of  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
+from tests.crash.recovered_directory import DamageError, bodies_in  # noqa: E402
 from tests.crash.simulated_files import Call, Files, calls  # noqa: E402
 from tests.crash.wire_history import WireHistory  # noqa: E402
 from tests.integration.broker_process import BrokerProcess  # noqa: E402
-from tests.sim.recovered import messages_in  # noqa: E402
 
 from warren.journal.file_format import JournalError  # noqa: E402
-from warren.journal.recovery import recover  # noqa: E402
-from warren.metadata.machine import Metadata  # noqa: E402
-from warren.runtime.disk import DirectoryDisk  # noqa: E402
-from warren.runtime.worker_thread import WorkerThread  # noqa: E402
-from warren.store.recovery import RecoveryDependencies, open_store  # noqa: E402
 from warren.store.segment import StoreFileError  # noqa: E402
-from warren.store.store_port import StorePort  # noqa: E402
 
 CUTS = 150
 LOAD_SECONDS = 2.0
@@ -131,37 +123,15 @@ def cut(
                 files.top.build(path, chance)
                 try:
                     compare(path, history)
-                except (LostError, JournalError, StoreFileError) as error:
+                except (LostError, DamageError, JournalError, StoreFileError) as error:
                     yield f"call {at} of {len(recorded)}: {error}"
 
 
 def compare(data: Path, history: WireHistory) -> None:
     """Recover the contents of `data`; raises LostError if a client was told otherwise."""
-    loop = asyncio.new_event_loop()
-    with closing(WorkerThread("disk")) as worker:
-        metadata = Metadata()
-        if (data / "metadata").exists():
-            with closing(DirectoryDisk(data / "metadata", loop, worker)) as disk:
-                log = recover(disk, metadata)
-            if log.damage or log.loss:
-                raise LostError(f"damage: {(log.damage or [log.loss])[0]}")
-        vhost = metadata.vhost("/")
-        queues = vhost.topology.queues if vhost else {}
-        compare_queues(set(queues), history)
-        numbers = {queue.number: name for name, queue in queues.items()}
-        dependencies = RecoveryDependencies(
-            random_bytes=random.randbytes, has_queue=numbers.__contains__, progress=lambda *_: None
-        )
-        found: dict[str, list[bytes]] = defaultdict(list)
-        for path in (data / "vhosts").glob("*"):
-            with closing(DirectoryDisk(path, loop, worker)) as disk:
-                recovered = open_store(disk, StorePort(), dependencies)
-                if recovered.damage:
-                    raise LostError(f"damage: {recovered.damage[0]}")
-                for number in recovered.queues:
-                    found[numbers[number]] += [message.body for _, message in messages_in(recovered, number)]
-        compare_messages(found, history)
-    loop.close()
+    found = bodies_in(data)
+    compare_queues(set(found), history)
+    compare_messages(found, history)
 
 
 def compare_queues(there: set[str], history: WireHistory) -> None:
@@ -177,7 +147,7 @@ def compare_queues(there: set[str], history: WireHistory) -> None:
 def compare_messages(found: dict[str, list[bytes]], history: WireHistory) -> None:
     """Check that confirmed and unacknowledged messages exist, complete and in order, and no others."""
     for queue, sent in history.sent.items():
-        bodies = found[queue]
+        bodies = found.get(queue, [])
         confirmed = {body for body, is_confirmed in sent.items() if is_confirmed}
         missing = confirmed - history.acknowledged[queue] - set(bodies)
         if missing:

@@ -2,15 +2,18 @@
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from tests.crash.recording import built
+from tests.crash.recovered_directory import bodies_in
 from tests.crash.simulated_files import Files, calls
 from tests.integration.api import HttpClient
 from tests.integration.federation import eventually
+from tests.links.acknowledged import acknowledged
 from tests.rabbitmq import RabbitMQ
 from tests.warren_process import IN_MEMORY, WarrenProcess, free_port, start_warren, stop
 
@@ -22,6 +25,8 @@ class LinkEnd(Protocol):
 
     kind: str
     port: int
+    # Acknowledged messages that were in their queues again after `kill`, as far as that is known.
+    came_back: int
 
     def start(self) -> None:
         """Start it, and return when it accepts connections."""
@@ -46,6 +51,7 @@ class WarrenEnd:
     """A Warren with a data directory in `folder`."""
 
     kind = "Warren"
+    came_back = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -97,8 +103,6 @@ class WarrenEnd:
 class PowerLossEnd(WarrenEnd):
     """A Warren whose first `kill` is a loss of power: of what was not synced, an arbitrary part is gone."""
 
-    kind = "Warren"
-
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder)
         self._chance = random.Random(seed)
@@ -111,21 +115,29 @@ class PowerLossEnd(WarrenEnd):
         }
 
     def kill(self) -> None:
-        """End it, and replace its directory with what a loss of power can leave of it."""
+        """End it; the first time, replace its directory with what a loss of power can leave of it."""
         super().kill()
-        files = Files(str(self.data))
-        for call in calls(self._log):
-            files.take(call)
+        if not self._log.exists():
+            return
+        recorded = list(calls(self._log))
         self._log.unlink()
         self.environment = dict(IN_MEMORY)
+        files = Files(str(self.data))
+        for call in recorded:
+            files.take(call)
         self.data = self.folder / "after the loss of power"
         files.top.build(self.data, self._chance)
+        # Reading may change the files.
+        copy = shutil.copytree(self.data, self.folder / "copy")
+        bodies = {body for queue in bodies_in(copy).values() for body in queue}
+        self.came_back = len(bodies & acknowledged(recorded))
 
 
 class RabbitMQEnd:
     """A RabbitMQ with its files in `folder`."""
 
     kind = "RabbitMQ"
+    came_back = 0
 
     def __init__(self, folder: Path) -> None:
         self._broker = RabbitMQ(folder, listen="127.0.0.1", plugins=RABBITMQ_PLUGINS)

@@ -25,11 +25,14 @@ class Link(NamedTuple):
 
 
 def shovel(source: LinkEnd, destination: LinkEnd, proxy: CutProxy) -> Link:
-    """Set up a shovel of Warren, whose own end is local and whose other end is behind the proxy."""
+    """Set up a shovel of Warren, whose own end is local and whose other end is behind the proxy.
+
+    Of two Warrens, the destination has it, so that the source learns of acknowledgements by a socket.
+    """
     for end, queue in ((source, FROM), (destination, TO)):
         with channel_at(end.port) as channel:
             channel.queue_declare(queue, durable=True)
-    runner = source if source.kind == "Warren" else destination
+    runner = destination if destination.kind == "Warren" else source
     proxy.target = (destination if runner is source else source).port
     near, far = "amqp://", f"amqp://127.0.0.1:{proxy.port}"
     ends = {

@@ -41,11 +41,13 @@ class Outcome(NamedTuple):
     cuts: int
     kills: int
     seconds: float
+    # Messages whose acknowledgements the source had not yet on disk when it lost its power.
+    came_back: int = 0
 
     @property
     def bound(self) -> int:
-        """The number of messages that lost connections explain: at each, a prefetch may be unconfirmed."""
-        return PREFETCH * (self.cuts + self.kills)
+        """How many copies are explained: with each connection, a prefetch of unconfirmed messages is lost."""
+        return PREFETCH * (self.cuts + self.kills) + self.came_back
 
     def check(self, messages: int) -> None:
         """Raise AssertionError unless nothing is lost, and everything else is explained."""
@@ -85,7 +87,7 @@ class Proof:
             watch.wait("an empty source", lambda: self._source.message_count() == 0)
             watch.wait("the last copies", lambda: len(collector.copies) == self._destination.message_count())
             found = findings(watch.publishers, collector.copies)
-        return Outcome(found, self._cuts, self._kills, watch.seconds)
+        return Outcome(found, self._cuts, self._kills, watch.seconds, self._source.came_back)
 
     def _publishers(self, address: tuple[str, str]) -> list[Publisher]:
         count, rate = self._size.messages // SOURCES, self._size.rate / SOURCES

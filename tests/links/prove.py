@@ -26,7 +26,10 @@ from tests.links.links import SET_UPS  # noqa: E402
 from tests.links.proof import FULL, Outcome, Proof  # noqa: E402
 from tests.rabbitmq import is_installed  # noqa: E402
 
-HEADS = ("link", "messages", "cuts", "kills", "lost", "twice", "at most", "late", "unconfirmed", "seconds")
+HEADS = (
+    "link", "messages", "cuts", "kills", "lost", "twice", "came back", "at most", "late", "unconfirmed",
+    "seconds",
+)  # fmt: skip
 BOTH_WAYS = "exchanges federated both ways"
 DIRECTIONS = ("Warren to RabbitMQ", "RabbitMQ to Warren", "Warren to Warren")
 
@@ -121,8 +124,8 @@ def row(name: str, outcome: Outcome) -> list[str]:
     """The line of the table."""
     found = outcome.found
     figures = (
-        found.messages, outcome.cuts, outcome.kills, found.lost, found.duplicates, outcome.bound, found.late,
-        found.unconfirmed, round(outcome.seconds),
+        found.messages, outcome.cuts, outcome.kills, found.lost, found.duplicates, outcome.came_back,
+        outcome.bound, found.late, found.unconfirmed, round(outcome.seconds),
     )  # fmt: skip
     return [name, *(f"{figure:,}" for figure in figures)]
 

@@ -84,9 +84,10 @@ class Publisher:
         while not self._is_ending.is_set() and not self.is_done:
             due = min(self._count, before + int((time.monotonic() - started) * self._rate))
             behind = due - len(self.confirmed) - len(self._unconfirmed)
-            for _ in range(min(BATCH, WINDOW - len(self._unconfirmed), behind)):
+            possible = min(BATCH, WINDOW - len(self._unconfirmed), behind)
+            for _ in range(possible):
                 self._publish(channel)
-            connection.process_data_events(0 if behind > BATCH else 0.01)
+            connection.process_data_events(0 if possible == BATCH else 0.01)
         connection.close()
 
     def _publish(self, channel: Any) -> None:
