@@ -124,6 +124,30 @@ def test_a_rename_of_the_cluster_leaves_nothing_at_rabbitmq(upstream: RabbitMQ) 
         client.close()
 
 
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+def test_rabbitmq_has_a_queue_as_the_upstream_says(
+    client: HttpClient, node: BrokerProcess, upstream: RabbitMQ
+) -> None:
+    with channel_at(node.port) as here, channel_at(upstream.port) as there:
+        here.exchange_declare("typed", "fanout", durable=True)
+        here.queue_declare("q.typed")
+        here.queue_bind("q.typed", "typed")
+        settings = {"queue-type": "quorum", "expires": 600_000, "message-ttl": 60_000}
+        federate_warren(client, "typed", upstream.port, "^typed$", **settings)
+        eventually(lambda: is_linked(client, "typed"))
+        listed = upstream.control("list_queues", "name", "type", "arguments", "--quiet").splitlines()
+        (line,) = (line for line in listed if line.startswith("federation: typed "))
+        _, kind, arguments = line.split("\t")
+        assert kind.endswith("quorum")
+        for argument in ('"x-expires",600000', '"x-message-ttl",60000', '"x-queue-type","quorum"'):
+            assert argument in arguments
+        there.basic_publish("typed", "", b"one")
+        assert [body for _, _, body in messages(here, "q.typed", 1)] == [b"one"]
+    assert client.status("DELETE /policies/%2f/federate-typed") == 204
+    eventually(lambda: "typed" not in upstream.control("list_queues", "name", "--quiet"))
+
+
 def test_messages_of_another_warren_arrive_after_its_kill(
     client: HttpClient, node: BrokerProcess, tmp_path: Path
 ) -> None:

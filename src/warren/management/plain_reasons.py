@@ -137,6 +137,9 @@ def _unknown_settings(pairs: list[object]) -> str:
     names = [str(pair[0]) for pair in pairs if isinstance(pair, tuple) and pair]
     said = []
     for name in names:
+        if name in SETTING_NAMES:
+            said.append(f"{name} (not in an operator policy)")
+            continue
         close = get_close_matches(name, SETTING_NAMES, n=1)
         said.append(f"{name} (did you mean {close[0]}?)" if close else name)
     return f"unknown policy setting: {', '.join(said)}"

@@ -159,7 +159,8 @@ def parse_upstream(
         # Clients that send every field leave these empty; the default exchange cannot be federated.
         exchange=settings.text("exchange") or federated,
         queue=settings.text("queue") or federated,
-        consumer_tag=settings.text("consumer-tag", f"federation-link-{name}"),
+        # A tag that the upstream chooses could not be cancelled in the same write.
+        consumer_tag=settings.text("consumer-tag") or f"federation-link-{name}",
         prefetch_count=prefetch_count,
         reconnect_delay_s=settings.reconnect_delay_s(_RECONNECT_DELAY_S),
         max_hops=max_hops,

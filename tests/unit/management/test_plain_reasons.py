@@ -17,6 +17,10 @@ from warren.management.plain_reasons import plain
             "unknown policy setting: max-lenght (did you mean max-length?)",
         ),
         (
+            'Validation failed\n\n[{<<"federation-upstream">>,<<"a">>}] are not recognised policy settings\n',
+            "unknown policy setting: federation-upstream (not in an operator policy)",
+        ),
+        (
             'Validation failed\n\n[{<<"a">>,#{<<"b">> => [1,{<<"c">>,2}]}},{<<"x">>,<<"y">>}] '
             "are not recognised policy settings\n",
             "unknown policy setting: a, x",

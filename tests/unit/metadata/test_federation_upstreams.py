@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from warren.metadata.commands import DONE, INTERNAL_USER, MetadataCommand, Reply, SetParameter, SetPolicy
-from warren.metadata.federation_definition import Upstream
+from warren.metadata.federation_definition import Upstream, parse_upstream
 from warren.metadata.federation_upstreams import is_federated, upstreams_of_exchange, upstreams_of_queue
 from warren.metadata.machine import Metadata
 from warren.metadata.records import ExchangeRecord, QueueRecord
@@ -153,3 +153,8 @@ def test_a_name_at_the_upstream_that_is_empty_is_the_name_here(vhost: VhostMetad
     put_policy(apply, "federation-upstream", "a1")
     assert [upstream.exchange for upstream in upstreams_of_exchange(vhost, exchange())] == ["x"]
     assert [upstream.queue for upstream in upstreams_of_queue(vhost, queue())] == ["q"]
+
+
+def test_an_empty_consumer_tag_is_the_default_one() -> None:
+    upstream = parse_upstream("u", {"uri": "amqp://a", "consumer-tag": ""}, federated="q")
+    assert upstream.consumer_tag == "federation-link-u"

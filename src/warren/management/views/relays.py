@@ -228,7 +228,7 @@ def link_identity(metadata: Metadata, key: LinkKey) -> dict[str, Json]:
     facts: dict[str, Json] = {kind: key.name, f"upstream_{kind}": key.upstream_name or key.name}
     if key.kind is LinkKind.QUEUE:
         upstream = parameter(metadata, UPSTREAM, key.vhost, key.upstream)
-        facts["consumer_tag"] = upstream.get("consumer-tag", f"federation-link-{key.upstream}")
+        facts["consumer_tag"] = upstream.get("consumer-tag") or f"federation-link-{key.upstream}"
     return facts | {"type": kind, "vhost": key.vhost, "upstream": key.upstream, "id": link_id(key)}
 
 
