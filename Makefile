@@ -29,7 +29,7 @@ SEEDS ?= 1000
 KILLS ?= 20
 CUTS ?= 150
 # The rows of the measured tables: all of bench/run.py but Spark's.
-COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store
+COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store links
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-all check lint format test-unit test-tidy test-conformance test-integration \

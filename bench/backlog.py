@@ -88,11 +88,14 @@ def delete(target: Target, queue: str) -> None:
     connection.close()
 
 
-def publish(broker: Broker, queue: str, count: int, size: int) -> Span:
-    """Publish `count` persistent messages, wait for all confirms, and return the cost."""
+def publish(broker: Broker, queue: str, count: int, size: int, *, exchange: str = "") -> Span:
+    """Publish `count` persistent messages, wait for all confirms, and return the cost.
+
+    `queue` is the routing key of `exchange`.
+    """
     connection = opened(parse_uri(broker.uri))
     content = Content(body=bytes(size), is_persistent=True, frame_size_max=connection.frame_size_max)
-    publish_ring = PublishRing([("", queue)], content)
+    publish_ring = PublishRing([(exchange, queue)], content)
     watch = Stopwatch(broker)
     fill(connection, publish_ring, count)
     span = watch.read()

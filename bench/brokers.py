@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -104,20 +104,22 @@ def has_rabbitmq() -> bool:
 
 
 @contextlib.contextmanager
-def rabbitmq(environment: Mapping[str, str] = NOTHING) -> Iterator[Broker]:
-    """Start Debian's RabbitMQ without plugins, with its own node name, ports and directory."""
+def rabbitmq(
+    environment: Mapping[str, str] = NOTHING, *, plugins: Sequence[str] = (), settings: str = ""
+) -> Iterator[Broker]:
+    """Start Debian's RabbitMQ, without plugins unless named, with its own node name, ports and directory."""
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-rabbitmq-"))
     port, distribution_port, epmd_port = free_port(), free_port(), free_port()
-    (directory / "enabled_plugins").write_text("[].\n")
+    (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
     (directory / "rabbitmq.conf").write_text(
-        f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = error\nlog.console = false\n"
+        f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = error\nlog.console = false\n{settings}"
     )
     (directory / "env.conf").write_text("")
     own = {
         "HOME": str(directory),
         "ERL_EPMD_PORT": str(epmd_port),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODENAME": f"warren-bench-{os.getpid()}@localhost",
+        "RABBITMQ_NODENAME": f"warren-bench-{os.getpid()}-{port}@localhost",
         "RABBITMQ_DIST_PORT": str(distribution_port),
         "RABBITMQ_MNESIA_BASE": str(directory / "data"),
         "RABBITMQ_LOG_BASE": str(directory / "log"),

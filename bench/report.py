@@ -1,8 +1,8 @@
 """Writes the measured tables of README.md and docs/guide/benchmarks.md from the newest file of bench/history.
 
-A file counts if it has all rows but those of Spark. A table stands between `<!-- measured: NAME -->` and
-`<!-- /measured -->`. With `--check` nothing is written, and the exit status is 1 if a table differs from what
-was measured.
+A file counts if it has all rows; those of links and Spark may be missing. A table stands between
+`<!-- measured: NAME -->` and `<!-- /measured -->`. With `--check` nothing is written, and the exit status is 1
+if a table differs from what was measured.
 """
 
 import argparse
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import links
 import memory
 import store
 from measurement import RATIO, Measurement, newest
@@ -144,6 +145,13 @@ def backlog(found: Measurement) -> str:
     return _lines(found, store.LINES)
 
 
+def shovels_and_federation(found: Measurement) -> str:
+    """Return the cost of links between brokers."""
+    if not links.MEASUREMENTS.keys() <= found.figures.keys():
+        return "Not measured at this version: `make bench-compare` measures it."
+    return _lines(found, links.LINES)
+
+
 def spark(found: Measurement) -> str:
     """Return the cost of each row with Spark."""
     measured = {row: figures[SPARK] for row, figures in found.figures.items() if SPARK in figures}
@@ -179,6 +187,7 @@ TABLES: dict[str, Callable[[Measurement], str]] = {
     "latency": latency,
     "memory": memory_and_declares,
     "backlog": backlog,
+    "links": shovels_and_federation,
     "spark": spark,
 }
 

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import memory
 from brokers import Broker, build_of, has_rabbitmq, rabbitmq, warren
+from links import MEASUREMENTS, links_table, measure_links
+from links import starters as link_starters
 from machine import loop_ms, sync_us
 from measurement import measurement
 from rows import LATENCY_ROWS, ROWS, Row
@@ -34,7 +36,7 @@ from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 WARMUP_S = 0.5
-MEMORY, STORE, SPARK = "memory", "store", "spark"  # the tables besides those of the rows
+MEMORY, STORE, LINKS, SPARK = "memory", "store", "links", "spark"  # the tables besides those of the rows
 # Spark has an environment of its own, if there is a Java.
 SPARK_PYTHON = Path(__file__).parent.parent / ".venv-spark" / "bin" / "python"
 SPARK_S_MAX = 900
@@ -50,6 +52,8 @@ class RunSize:
     memory_samples: int
     store_samples: int
     store_messages: int
+    link_samples: int
+    link_messages: int
     spark_rows: int
     spark_runs: int
 
@@ -61,6 +65,8 @@ THOROUGH = RunSize(
     memory_samples=3,
     store_samples=1,
     store_messages=1_000_000,
+    link_samples=1,
+    link_messages=200_000,
     spark_rows=2_000_000,
     spark_runs=3,
 )
@@ -71,6 +77,8 @@ QUICK = RunSize(
     memory_samples=1,
     store_samples=1,
     store_messages=100_000,
+    link_samples=1,
+    link_messages=40_000,
     spark_rows=500_000,
     spark_runs=1,
 )
@@ -84,7 +92,7 @@ def main() -> None:
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
-    wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
+    wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, LINKS, SPARK]
     rows = [row for row in ROWS if row.name in wanted]
     tables: list[tuple[list[str], Table]] = []
     if MEMORY in wanted:
@@ -93,6 +101,8 @@ def main() -> None:
         tables.append(([row.name for row in rows], lambda: traffic_tables(comparison, rows, plan)))
     if STORE in wanted:
         tables.append(([STORE], lambda: store_table(comparison, plan)))
+    if LINKS in wanted:
+        tables.append(([LINKS], lambda: link_table(comparison, arguments, plan)))
     if SPARK in wanted and arguments.only != "rabbitmq":
         comparison.versions["warren"] = build_of(arguments.warren)
         tables.append(([SPARK], lambda: spark_table(arguments, plan)))
@@ -111,7 +121,7 @@ def main() -> None:
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
     """Return the part of the plan that applies to the tables and rows that were measured."""
-    prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), SPARK: ("spark_",)}
+    prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), LINKS: ("link_",), SPARK: ("spark_",)}
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
 
@@ -141,6 +151,18 @@ def store_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str,
     found = comparison.fresh([STORE], lambda _, broker: measure_store(broker, count), plan.store_samples)
     head = f"{count:,} persistent messages of 1 KiB in one queue\n"
     return head + lines_table(STORE_LINES, found), found
+
+
+def link_table(
+    comparison: "Comparison", arguments: argparse.Namespace, plan: RunSize
+) -> tuple[str, dict[str, Samples]]:
+    """Measure shovels and federation links between two brokers of a kind."""
+    pairs = link_starters(arguments.warren)
+    wanted = {arguments.only: pairs[arguments.only]} if arguments.only else pairs
+    found, versions = measure_links(wanted, list(MEASUREMENTS), plan.link_messages, plan.link_samples)
+    comparison.versions |= versions
+    head = f"links that move {plan.link_messages:,} persistent messages of 1 KiB from broker A to broker B\n"
+    return head + links_table(found), found
 
 
 def spark_table(arguments: argparse.Namespace, plan: RunSize) -> tuple[str, dict[str, Samples]]:
@@ -174,7 +196,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter runs: a first impression")
     parser.add_argument("--pairs", type=int, default=0, help="how often each row is measured")
-    names = [MEMORY, *(row.name for row in ROWS), STORE, SPARK]
+    names = [MEMORY, *(row.name for row in ROWS), STORE, LINKS, SPARK]
     parser.add_argument("--rows", nargs="*", choices=names, help="only these rows and tables")
     parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the table `store`")
     parser.add_argument("--only", choices=NAMES, help="only this broker")
