@@ -72,6 +72,7 @@ class ExchangeLink:
 
     async def _set_up_source(self, run: LinkRun) -> None:
         await run.open_source_channel()
+        run.forwarder.reuses_transformed = True
         self._run = exchange_run = ExchangeRun(self._federated, run)
         self._forwarding = exchange_run.forwarding()
         await exchange_run.open_command_channel()

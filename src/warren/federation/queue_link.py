@@ -76,6 +76,7 @@ class QueueLink:
         await at_end("source", self._declare(connection))
         queue_run = _QueueRun(upstream, federated.observe(), run)
         await run.open_source_channel(queue_run)
+        run.forwarder.reuses_transformed = True
         assert run.source is not None
         self._forwarding = QueueForwarding(
             run.source.uri,

@@ -5,11 +5,14 @@ from warren.client.channel cimport ChannelListener, ClientChannel
 from warren.framing.outbox cimport Outbox
 from warren.model.message cimport Message, published_at_of
 from warren.model.turn cimport Turn
+from warren.relay.last_transform cimport LastTransform
+from warren.relay.tag_queue cimport TagQueue
 
 cdef Py_ssize_t _UNCONFIRMED_MAX
 
 cdef class Forwarder(ChannelListener):
     cdef public object rate_limiter
+    cdef public bint reuses_transformed
     cdef public int64_t remaining
     cdef public Py_ssize_t _unconfirmed_max
     cdef readonly object blocked_reason
@@ -28,7 +31,7 @@ cdef class Forwarder(ChannelListener):
     cdef object _source_connection
     cdef ClientChannel _destination
     cdef Outbox _destination_outbox
-    cdef object _tags
+    cdef TagQueue _tags
     cdef uint64_t _first
     cdef dict _ahead
     cdef int64_t _progress_at
@@ -44,17 +47,22 @@ cdef class Forwarder(ChannelListener):
     cdef int64_t _refusal_pause_ms
     cdef bint _is_wake_due
     cdef bint _is_finishing
+    cdef LastTransform _last_transform
 
     cpdef delivered(self, Message message, uint64_t delivery_tag, bint is_redelivered)
     cdef bint _may_publish(self) except -1
     cdef bint _is_within_rate(self, object rate_limiter) except -1
     @cython.locals(transformed=Message)
     cdef _forward(self, Message message, uint64_t delivery_tag, bint is_redelivered)
+    @cython.locals(last=LastTransform, transformed=Message, second=int64_t)
+    cdef Message _transform(self, Message message, bint is_redelivered)
     cdef _drop(self, uint64_t delivery_tag)
     cpdef settle_published(self, uint64_t sequence, bint is_multiple, bint is_acked)
     @cython.locals(message=Message, delivery_tag=uint64_t, is_redelivered=bint)
     cpdef resume(self)
     cpdef flush(self)
+    @cython.locals(tag=uint64_t, count=uint64_t)
+    cdef _settle_run(self, uint64_t sequence)
     @cython.locals(tag=uint64_t, sequence=uint64_t)
     cdef _settle_first(self, bint is_acked)
     cdef _accept(self)

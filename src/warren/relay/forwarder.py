@@ -27,7 +27,9 @@ from warren.framing.outbox import Outbox
 from warren.limits_relay import LINK_UNCONFIRMED_MAX, REFUSAL_PAUSE_MAX_MS, REFUSAL_PAUSE_MIN_MS
 from warren.model.message import NO_PROPERTIES, Message, published_at_of
 from warren.model.turn import Turn
+from warren.relay.last_transform import LastTransform
 from warren.relay.status import Hold
+from warren.relay.tag_queue import TagQueue
 
 _UNCONFIRMED_MAX = LINK_UNCONFIRMED_MAX
 
@@ -48,7 +50,8 @@ class ForwardingListener:
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """Return the message to publish for the delivered `message`; None drops it.
 
-        An unexpected exception is passed to `failed`; the message stays in the source.
+        An unexpected exception is passed to `failed`; the message stays in the source. It is not called for
+        every message if the forwarder `reuses_transformed`.
         """
         return message
 
@@ -77,10 +80,11 @@ class Forwarder(ChannelListener):
     __slots__ = (
         "_acknowledged_tag", "_ahead", "_blocked_since", "_destination", "_destination_outbox", "_first",
         "_is_finishing", "_is_flush_due", "_is_on_confirm", "_is_on_publish", "_is_refused", "_is_resuming",
-        "_is_wake_due", "_listener", "_progress_at", "_refusal_pause_ms", "_refused_since", "_settled_tag",
-        "_source", "_source_connection", "_tags", "_turn", "_unconfirmed_max", "_waiting", "_waiting_since",
-        "blocked_reason", "confirmed_count", "delivered_at", "delivered_properties", "dropped_count",
-        "forwarded_count", "rate_limiter", "redelivered_count", "rejected_count", "remaining",
+        "_is_wake_due", "_last_transform", "_listener", "_progress_at", "_refusal_pause_ms",
+        "_refused_since", "_settled_tag", "_source", "_source_connection", "_tags", "_turn",
+        "_unconfirmed_max", "_waiting", "_waiting_since", "blocked_reason", "confirmed_count",
+        "delivered_at", "delivered_properties", "dropped_count", "forwarded_count", "rate_limiter",
+        "redelivered_count", "rejected_count", "remaining", "reuses_transformed",
     )  # fmt: skip
 
     def __init__(
@@ -96,7 +100,7 @@ class Forwarder(ChannelListener):
         self._destination: ClientChannel = None  # type: ignore[assignment]
         self._destination_outbox: Outbox = None  # type: ignore[assignment]
         # The delivery tags of the messages published and not settled: the first has the sequence `_first`.
-        self._tags: deque[int] = deque()
+        self._tags = TagQueue()
         self._first = 1
         # Sequences above `_first` that are settled: True if acknowledged, False if rejected.
         self._ahead: dict[int, bool] = {}
@@ -126,6 +130,11 @@ class Forwarder(ChannelListener):
         self._is_wake_due = False
         # True once `finish` was called.
         self._is_finishing = False
+        # True if `transform` passes on the body, and whatever else it returns depends on the address, the
+        # properties, `is_redelivered`, and the time in seconds alone: it is called once for consecutive
+        # messages that are equal in these.
+        self.reuses_transformed = False
+        self._last_transform = LastTransform()
         # The number of messages that are still to be published or dropped; -1 without end. One that the
         # destination refuses has had its turn, as in RabbitMQ.
         self.remaining = remaining
@@ -159,7 +168,7 @@ class Forwarder(ChannelListener):
     @property
     def unconfirmed_count(self) -> int:
         """The number of messages published that the destination has not confirmed."""
-        return len(self._tags) - len(self._ahead)
+        return self._tags.count - len(self._ahead)
 
     @property
     def unsettled_remaining(self) -> int:
@@ -174,13 +183,13 @@ class Forwarder(ChannelListener):
     @property
     def unconfirmed_since(self) -> int:
         """Since when the destination has confirmed nothing of what is unconfirmed; 0 if nothing is."""
-        return self._progress_at if self._tags else 0
+        return self._progress_at if self._tags.count else 0
 
     def hold(self) -> tuple[Hold, int]:
         """Return why nothing is published now, and since when (Unix time, ms)."""
         if self.blocked_reason:
             return Hold.ALARM, self._blocked_since
-        if self._is_refused or (self._refused_since and (self._waiting or self._tags)):
+        if self._is_refused or (self._refused_since and (self._waiting or self._tags.count)):
             return Hold.REFUSED, self._refused_since
         if not self._waiting:
             return Hold.NONE, 0
@@ -212,7 +221,7 @@ class Forwarder(ChannelListener):
         """True if the next message may be published now."""
         if self.blocked_reason or self._is_refused or not self.remaining or self._is_finishing:
             return False
-        if len(self._tags) >= self._unconfirmed_max or self._destination_outbox.is_full():
+        if self._tags.count >= self._unconfirmed_max or self._destination_outbox.is_full():
             return False
         return self.rate_limiter is None or self._is_within_rate(self.rate_limiter)
 
@@ -234,7 +243,7 @@ class Forwarder(ChannelListener):
         if self.remaining > 0:
             self.remaining -= 1
         try:
-            transformed = self._listener.transform(message, is_redelivered)
+            transformed = self._transform(message, is_redelivered)
         except Exception as error:
             self.finish()
             self._listener.failed(error)
@@ -247,7 +256,7 @@ class Forwarder(ChannelListener):
         self.forwarded_count += 1
         self._destination.publish(transformed)
         if self._is_on_confirm:
-            if not self._tags:
+            if not self._tags.count:
                 self._progress_at = self._turn.now()
             self._tags.append(delivery_tag)
             return
@@ -256,14 +265,25 @@ class Forwarder(ChannelListener):
         if not self.remaining:
             self._listener.completed()
 
+    def _transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        """Return the message to publish for `message`, as for the one before if that was equal."""
+        if not self.reuses_transformed:
+            return self._listener.transform(message, is_redelivered)
+        last, second = self._last_transform, self._turn.now() // 1000
+        if last.applies(message, is_redelivered, second):
+            return None if last.is_dropped else last.apply(message, self.delivered_at)
+        transformed = self._listener.transform(message, is_redelivered)
+        last.keep(message, transformed, is_redelivered, second)
+        return transformed
+
     def _drop(self, delivery_tag: int) -> None:
         """Remove a delivery from the source that is not forwarded."""
         self.dropped_count += 1
-        if self._tags:
+        if self._tags.count:
             self._source.acknowledge(delivery_tag, False)
         elif self._is_on_confirm or self._is_on_publish:
             self._settle(delivery_tag)
-        if not self.remaining and not self._tags:
+        if not self.remaining and not self._tags.count:
             self._listener.completed()
 
     def cancelled(self, consumer_tag: str) -> None:
@@ -280,19 +300,21 @@ class Forwarder(ChannelListener):
         """Settle the delivery that was published with `sequence`, or all up to it."""
         self._progress_at = self._turn.now()
         if is_multiple:
-            while self._tags and self._first <= sequence:
+            if is_acked and not self._ahead and self._unconfirmed_max == _UNCONFIRMED_MAX:
+                self._settle_run(sequence)
+            while self._tags.count and self._first <= sequence:
                 self._settle_first(is_acked)
-        elif sequence == self._first and self._tags:
+        elif sequence == self._first and self._tags.count:
             self._settle_first(is_acked)
         elif sequence > self._first and sequence not in self._ahead:
             self._ahead[sequence] = is_acked
             if not is_acked:
-                self._reject(self._tags[sequence - self._first])
+                self._reject(self._tags.get(sequence - self._first))
         while self._ahead and self._first in self._ahead:
             self._settle_first(True)
         if self._waiting:
             self.resume()
-        if not self._tags and (self._is_finishing or not self.remaining):
+        if not self._tags.count and (self._is_finishing or not self.remaining):
             self._listener.completed()
 
     def block(self, reason: str) -> None:
@@ -322,9 +344,18 @@ class Forwarder(ChannelListener):
 
     # --- private ----------------------------------------------------------------------------------
 
+    def _settle_run(self, sequence: int) -> None:
+        """Settle all deliveries up to `sequence`, which were confirmed in order."""
+        if self._tags.count and self._first <= sequence:
+            count = min(sequence - self._first + 1, self._tags.count)
+            tag = self._tags.take(count)
+            self._first += count
+            self.confirmed_count += count
+            self._settle(tag)
+
     def _settle_first(self, is_acked: bool) -> None:
         """Settle the oldest delivery that is not settled; what was known of it before prevails."""
-        tag = self._tags.popleft()
+        tag = self._tags.take(1)
         sequence = self._first
         self._first += 1
         if sequence in self._ahead:

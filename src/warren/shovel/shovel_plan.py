@@ -67,6 +67,7 @@ class ShovelPlan(LinkPlan):
         if self._run is not None:
             self._settled += self._settled_in(self._run)
         self._run = run
+        run.forwarder.reuses_transformed = True
         source_connection = await run.connect_source()
         destination_connection = await run.connect_destination()
         assert run.source is not None

@@ -252,3 +252,58 @@ def test_an_unconfirmed_publish_says_since_when() -> None:
     assert relay.forwarder.unconfirmed_since == 6_000
     relay.confirm(2)
     assert relay.forwarder.unconfirmed_since == 0
+
+
+def test_consecutive_equal_messages_are_transformed_once_if_the_owner_agrees() -> None:
+    relay = WrittenRelay()
+    relay.deliver(b"0", b"1")
+    assert relay.owner.transformed == [b"0", b"1"]
+    relay.forwarder.reuses_transformed = True
+    relay.deliver(b"2", b"3", b"4")
+    relay.deliver(b"5")
+    assert relay.owner.transformed[2:] == [b"2"]
+    assert relay.published() == [b"0", b"1", b"2", b"3", b"4", b"5"]
+    relay.confirm(6, multiple=True)
+    assert relay.settled() == [(ACK, 6, True)]
+
+
+def test_a_message_with_another_key_property_or_mark_or_of_another_second_is_transformed_anew() -> None:
+    relay = WrittenRelay()
+    relay.forwarder.reuses_transformed = True
+    relay.deliver(b"1")
+    relay.deliver(b"2", key="other")
+    relay.deliver(b"3", key="other", app_id="a")
+    relay.deliver(b"4", key="other", app_id="a", is_redelivered=True)
+    relay.deliver(b"5", key="other", app_id="a", is_redelivered=True)
+    relay.clock.now += 1_000
+    relay.deliver(b"6", key="other", app_id="a", is_redelivered=True)
+    assert relay.owner.transformed == [b"1", b"2", b"3", b"4", b"6"]
+    sent = relay.destination.read()
+    assert [one.body for one in sent] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert [one.properties.app_id for one in sent] == [None, None, "a", "a", "a", "a"]
+
+
+def test_what_is_equal_to_a_dropped_message_is_dropped() -> None:
+    relay = WrittenRelay()
+    relay.forwarder.reuses_transformed = True
+    relay.owner.is_wanted = lambda message: message.routing_key != "other"
+    relay.deliver(b"1", b"2", key="other")
+    relay.deliver(b"3", b"4")
+    assert relay.published() == [b"3", b"4"]
+    assert relay.settled() == [(ACK, 2, True)]
+    assert (relay.forwarder.dropped_count, relay.forwarder.forwarded_count) == (2, 2)
+
+
+def test_a_confirm_of_more_than_is_unconfirmed_settles_that_and_no_more() -> None:
+    relay = WrittenRelay()
+    relay.deliver(*(b"%d" % number for number in range(200)))
+    relay.confirm(150, multiple=True)
+    relay.confirm(150, multiple=True)
+    relay.confirm(100, multiple=True)
+    assert relay.settled() == [(ACK, 150, True)]
+    assert (relay.forwarder.confirmed_count, relay.forwarder.unconfirmed_count) == (150, 50)
+    relay.confirm(0, multiple=True)
+    assert relay.settled() == []
+    relay.confirm(200, multiple=True)
+    assert relay.settled() == [(ACK, 200, True)]
+    assert relay.forwarder.unconfirmed_count == 0

@@ -30,10 +30,13 @@ class RecordedForwarding(ForwardingListener):
         self.source_errors: list[BrokerRefused] = []
         self.destination_errors: list[BrokerRefused] = []
         self.is_wanted: Callable[[Message], bool] = lambda message: True
+        # The bodies that were transformed.
+        self.transformed: list[bytes] = []
         # Pauses in ms, and what follows them.
         self.timers: list[tuple[int, Callable[[], None]]] = []
 
     def transform(self, message: Message, is_redelivered: bool) -> Message | None:
+        self.transformed.append(message.body)
         if not self.is_wanted(message):
             return None
         return Message(encode_address("", "to"), message.property_list, message.content, 0)
@@ -80,10 +83,12 @@ class WrittenBroker:
         return sent
 
 
-def delivery(tag: int, body: bytes, *, is_redelivered: bool = False, **properties: object) -> bytes:
+def delivery(
+    tag: int, body: bytes, *, is_redelivered: bool = False, key: str = "from", **properties: object
+) -> bytes:
     """The frames of one delivery."""
     deliver = methods.BasicDeliver(
-        consumer_tag="c", delivery_tag=tag, redelivered=is_redelivered, exchange="", routing_key="from"
+        consumer_tag="c", delivery_tag=tag, redelivered=is_redelivered, exchange="", routing_key=key
     )
     return call(deliver) + frame(2, 1, BasicProperties(**properties).encode(len(body))) + frame(3, 1, body)
 
@@ -105,12 +110,14 @@ class WrittenRelay:
         forwarder.attach_source(self.source.client, self.source.channel)
         self.tag = 0
 
-    def deliver(self, *bodies: bytes) -> None:
+    def deliver(
+        self, *bodies: bytes, is_redelivered: bool = False, key: str = "from", **properties: object
+    ) -> None:
         """Deliver messages with these bodies in one read."""
         data = []
         for body in bodies:
             self.tag += 1
-            data.append(delivery(self.tag, body))
+            data.append(delivery(self.tag, body, is_redelivered=is_redelivered, key=key, **properties))
         self.source.write(*data)
 
     def published(self) -> list[bytes]:
