@@ -75,8 +75,7 @@ class QueueLink:
         _check_capability(connection)
         await at_end("source", self._declare(connection))
         queue_run = _QueueRun(upstream, federated.observe(), run)
-        await run.open_source_channel(queue_run)
-        run.forwarder.reuses_transformed = True
+        await run.open_source_channel()
         assert run.source is not None
         self._forwarding = QueueForwarding(
             run.source.uri,
@@ -101,8 +100,11 @@ class QueueLink:
         """Return the message to publish here."""
         assert self._forwarding is not None
         transformed = self._forwarding.transform(message, is_redelivered)
-        if self._forwarding.has_returned and self._run is not None:
-            self._run.follow_demand(has_returned=True)
+        if self._run is not None:
+            has_returned = self._forwarding.has_returned
+            self._run.set_reuse(not has_returned)
+            if has_returned:
+                self._run.follow_demand(has_returned=True)
         return transformed
 
     def completed(self) -> None:
@@ -129,12 +131,10 @@ class QueueLink:
         await channel.close()
 
 
-class _QueueRun(ChannelListener):
+class _QueueRun:
     """One run of a link: its window, and its consumer at the upstream."""
 
-    __slots__ = (
-        "_demand", "_is_acknowledged", "_is_returning", "_received_count", "_run", "_upstream", "_window",
-    )  # fmt: skip
+    __slots__ = ("_demand", "_is_acknowledged", "_run", "_upstream", "_window")
 
     def __init__(self, upstream: Upstream, demand: Demand, run: LinkRun) -> None:
         self._upstream = upstream
@@ -142,9 +142,10 @@ class _QueueRun(ChannelListener):
         self._run = run
         self._window = PullWindow(upstream.prefetch_count)
         self._is_acknowledged = upstream.ack_mode != AckMode.NO_ACK
-        # True from a cancel for want of consumers until the next consume.
-        self._is_returning = False
-        self._received_count = 0
+
+    def set_reuse(self, may_reuse: bool) -> None:
+        """Say whether messages that are equal to the last one need no decision of their own."""
+        self._run.forwarder.reuses_transformed = may_reuse
 
     def follow_demand(self, *, has_returned: bool = False) -> None:
         """Adapt the window, and the consumer at the upstream to it.
@@ -155,7 +156,8 @@ class _QueueRun(ChannelListener):
         channel = self._run.consuming
         if self._run.is_ended or channel is None or not channel.is_open:
             return
-        has_changed = self._window.follow(self._demand, self._received_count, has_returned=has_returned)
+        received_count = self._run.forwarder.delivered_count
+        has_changed = self._window.follow(self._demand, received_count, has_returned=has_returned)
         self._run.note_pause(self._window.size == PAUSED)
         if not has_changed:
             return
@@ -163,9 +165,10 @@ class _QueueRun(ChannelListener):
         if was_consuming:
             channel.send(methods.BasicCancel(upstream.consumer_tag, True))
         if self._window.size == PAUSED:
-            self._is_returning = self._is_acknowledged and not self._demand.has_consumer()
+            # From a cancel for want of consumers until the next consume.
+            self._run.forwarder.is_returning = self._is_acknowledged and not self._demand.has_consumer()
             return
-        self._is_returning = False
+        self._run.forwarder.is_returning = False
         if self._is_acknowledged:
             drive(self._limit(self._window.size))
         channel.send(
@@ -186,25 +189,6 @@ class _QueueRun(ChannelListener):
             await channel.call(methods.BasicQos(prefetch_count=prefetch_count), methods.BasicQosOk)
         except BrokerRefused:
             return
-
-    # --- from the source ----------------------------------------------------------------------------
-
-    def delivered(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
-        """Forward `message`, or return it if no consumer is left here."""
-        self._received_count += 1
-        if self._is_returning:
-            assert self._run.consuming is not None
-            self._run.consuming.reject(delivery_tag, False, True)
-        else:
-            self._run.forwarder.delivered(message, delivery_tag, is_redelivered)
-
-    def cancelled(self, consumer_tag: str) -> None:
-        """End the run, because the upstream has cancelled the consumer."""
-        self._run.forwarder.cancelled(consumer_tag)
-
-    def ended(self, error: BrokerRefused) -> None:
-        """End the run, because the channel of the consumer has ended."""
-        self._run.forwarder.ended(error)
 
 
 def _check_capability(connection: ClientConnection) -> None:

@@ -13,11 +13,13 @@ cdef Py_ssize_t _UNCONFIRMED_MAX
 cdef class Forwarder(ChannelListener):
     cdef public object rate_limiter
     cdef public bint reuses_transformed
+    cdef public bint is_returning
     cdef public int64_t remaining
     cdef public Py_ssize_t _unconfirmed_max
     cdef readonly object blocked_reason
     cdef readonly int64_t delivered_at
     cdef readonly bytes delivered_properties
+    cdef readonly int64_t delivered_count
     cdef readonly int64_t forwarded_count
     cdef readonly int64_t confirmed_count
     cdef readonly int64_t rejected_count

@@ -79,12 +79,13 @@ class Forwarder(ChannelListener):
 
     __slots__ = (
         "_acknowledged_tag", "_ahead", "_blocked_since", "_destination", "_destination_outbox", "_first",
-        "_is_finishing", "_is_flush_due", "_is_on_confirm", "_is_on_publish", "_is_refused", "_is_resuming",
-        "_is_wake_due", "_last_transform", "_listener", "_progress_at", "_refusal_pause_ms",
-        "_refused_since", "_settled_tag", "_source", "_source_connection", "_tags", "_turn",
-        "_unconfirmed_max", "_waiting", "_waiting_since", "blocked_reason", "confirmed_count",
-        "delivered_at", "delivered_properties", "dropped_count", "forwarded_count", "rate_limiter",
-        "redelivered_count", "rejected_count", "remaining", "reuses_transformed",
+        "_is_finishing", "_is_flush_due", "_is_on_confirm", "_is_on_publish", "_is_refused",
+        "_is_resuming", "_is_wake_due", "_last_transform", "_listener", "_progress_at",
+        "_refusal_pause_ms", "_refused_since", "_settled_tag", "_source", "_source_connection", "_tags",
+        "_turn", "_unconfirmed_max", "_waiting", "_waiting_since", "blocked_reason", "confirmed_count",
+        "delivered_at", "delivered_count", "delivered_properties", "dropped_count", "forwarded_count",
+        "is_returning", "rate_limiter", "redelivered_count", "rejected_count", "remaining",
+        "reuses_transformed",
     )  # fmt: skip
 
     def __init__(
@@ -135,6 +136,8 @@ class Forwarder(ChannelListener):
         # messages that are equal in these.
         self.reuses_transformed = False
         self._last_transform = LastTransform()
+        # True while what is delivered is returned to its queue, because nobody wants it at the destination.
+        self.is_returning = False
         # The number of messages that are still to be published or dropped; -1 without end. One that the
         # destination refuses has had its turn, as in RabbitMQ.
         self.remaining = remaining
@@ -142,11 +145,8 @@ class Forwarder(ChannelListener):
         self.delivered_at = 0
         self.delivered_properties = NO_PROPERTIES
         # Counters since the start of this forwarder.
-        self.forwarded_count = 0
-        self.confirmed_count = 0
-        self.rejected_count = 0
-        self.dropped_count = 0
-        self.redelivered_count = 0
+        self.delivered_count = self.forwarded_count = self.confirmed_count = 0
+        self.rejected_count = self.dropped_count = self.redelivered_count = 0
 
     def attach_destination(self, connection: ClientConnection, channel: ClientChannel) -> None:
         """Publish on `channel` of `connection`, which is in confirm mode if the ack mode needs it."""
@@ -204,6 +204,10 @@ class Forwarder(ChannelListener):
 
     def delivered(self, message: Message, delivery_tag: int, is_redelivered: bool) -> None:
         """Publish `message`, at once unless the destination takes no publishes now."""
+        self.delivered_count += 1
+        if self.is_returning:
+            self._source.reject(delivery_tag, False, True)
+            return
         self.delivered_at = published_at_of(message)
         self.delivered_properties = message.property_list
         if self._waiting or not self._may_publish():
@@ -273,7 +277,9 @@ class Forwarder(ChannelListener):
         if last.applies(message, is_redelivered, second):
             return None if last.is_dropped else last.apply(message, self.delivered_at)
         transformed = self._listener.transform(message, is_redelivered)
-        last.keep(message, transformed, is_redelivered, second)
+        # The owner may have changed its mind about this message.
+        if self.reuses_transformed:
+            last.keep(message, transformed, is_redelivered, second)
         return transformed
 
     def _drop(self, delivery_tag: int) -> None:

@@ -232,15 +232,14 @@ class LinkRun(ForwardingListener):
         self.forwarder.attach_destination(connection, channel)
         return channel
 
-    async def open_source_channel(self, listener: ChannelListener | None = None) -> ClientChannel:
+    async def open_source_channel(self) -> ClientChannel:
         """Open the channel from which the forwarder receives, with the prefetch of the settings.
 
-        `listener` receives what happens on the channel instead of the forwarder, and passes it on to it.
         Raises BrokerRefused.
         """
         assert self.source is not None
         connection = self.source.connection
-        channel = await connection.open_channel(listener or self.forwarder)
+        channel = await connection.open_channel(self.forwarder)
         self.consuming = channel
         self.forwarder.attach_source(connection, channel)
         if self._settings.ack_mode is not AckMode.NO_ACK:

@@ -307,3 +307,15 @@ def test_a_confirm_of_more_than_is_unconfirmed_settles_that_and_no_more() -> Non
     relay.confirm(200, multiple=True)
     assert relay.settled() == [(ACK, 200, True)]
     assert relay.forwarder.unconfirmed_count == 0
+
+
+def test_deliveries_that_nobody_wants_return_to_their_queue() -> None:
+    relay = WrittenRelay()
+    relay.deliver(b"1")
+    relay.forwarder.is_returning = True
+    relay.deliver(b"2", b"3")
+    assert relay.settled() == [(NACK, 2, False), (NACK, 3, False)]
+    relay.forwarder.is_returning = False
+    relay.deliver(b"4")
+    assert relay.published() == [b"1", b"4"]
+    assert relay.forwarder.delivered_count == 4
