@@ -1,8 +1,8 @@
 """Writes the measured tables of README.md and docs/guide/benchmarks.md from the newest file of bench/history.
 
-A file counts if it has all rows; those of links and Spark may be missing. A table stands between
-`<!-- measured: NAME -->` and `<!-- /measured -->`. With `--check` nothing is written, and the exit status is 1
-if a table differs from what was measured.
+A file counts if it has all rows but those of links and Spark. A table stands between
+`<!-- measured: NAME -->` and `<!-- /measured -->`. With `--check` nothing is written, and the exit status is
+1 if a table differs from what was measured.
 """
 
 import argparse
