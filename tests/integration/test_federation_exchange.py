@@ -126,6 +126,38 @@ def test_a_rename_of_the_cluster_leaves_nothing_at_rabbitmq(upstream: RabbitMQ) 
 
 @pytest.mark.rabbitmq
 @pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
+def test_headers_that_leave_no_room_for_those_of_links_and_shovels_stop_none(
+    client: HttpClient, node: BrokerProcess, upstream: RabbitMQ
+) -> None:
+    large = pika.BasicProperties(headers={"n": "x" * 130_960})
+    with channel_at(node.port) as here, channel_at(upstream.port) as there:
+        here.exchange_declare("large", "fanout", durable=True)
+        here.queue_declare("q.large")
+        here.queue_bind("q.large", "large")
+        there.queue_declare("moved", durable=True)
+        federate_warren(client, "large", upstream.port, "^large$")
+        eventually(lambda: is_linked(client, "large"))
+        shovel = {
+            "src-uri": f"amqp://127.0.0.1:{upstream.port}", "src-queue": "moved",
+            "dest-uri": "amqp://", "dest-queue": "moved", "dest-add-forward-headers": True,
+        }  # fmt: skip
+        assert client.status("PUT /parameters/shovel/%2f/large", {"value": shovel}) == 201
+        for exchange, key in (("large", ""), ("", "moved")):
+            there.basic_publish(exchange, key, b"large", large)
+            there.basic_publish(exchange, key, b"after")
+        # Without its entry, a message of a federated exchange could go round a cycle for ever.
+        assert [body for _, _, body in messages(here, "q.large", 1)] == [b"after"]
+        (link,) = (link for link in client.get("/federation-links") if link.get("exchange") == "large")
+        assert (link["status"], link["dropped"], link["restarts"]) == ("running", 1, 0)
+        eventually(lambda: "moved" in [queue["name"] for queue in client.get("/queues")])
+        moved = [(body, list(properties.headers)) for _, properties, body in messages(here, "moved", 2)]
+        assert moved == [(b"large", ["n"]), (b"after", ["x-shovelled"])]
+    assert client.status("DELETE /parameters/shovel/%2f/large") == 204
+    assert client.status("DELETE /policies/%2f/federate-large") == 204
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no rabbitmq-server here")
 def test_rabbitmq_has_a_queue_as_the_upstream_says(
     client: HttpClient, node: BrokerProcess, upstream: RabbitMQ
 ) -> None:

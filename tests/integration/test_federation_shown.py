@@ -60,6 +60,37 @@ def test_links_are_listed_with_rabbitmqs_fields_exchanges_first(client: HttpClie
     assert link(client, "queue", "up")["consumer_tag"] == "federation-link-up"
 
 
+def test_the_fields_of_links_are_those_of_rabbitmq_in_its_order(client: HttpClient) -> None:
+    wait_until(lambda: {link(client, kind, "gone")["status"] for kind in ("exchange", "queue")} == {"error"})
+    ours = "why"
+    for kind, names in (
+        ("exchange", ["exchange", "upstream_exchange"]),
+        ("queue", ["queue", "upstream_queue", "consumer_tag"]),
+    ):
+        identity = ["node", *names, "type", "vhost", "upstream", "id", "status"]
+        running, away = list(link(client, kind, "up")), list(link(client, kind, "gone"))
+        # Without local_connection and local_channel, which only running links have.
+        assert running[: running.index(ours)] == [*identity, "uri", "timestamp"]
+        if "error" in away:
+            assert away[: away.index(ours)] == [*identity, "error", "uri", "timestamp"]
+
+
+def test_a_dry_run_names_the_queue_for_the_virtual_host_that_an_address_without_one_means(
+    client: HttpClient,
+) -> None:
+    assert client.status("PUT /vhosts/other", {}) == 201
+    value = {"uri": "amqp://127.0.0.1:1"}
+    assert client.status("PUT /parameters/federation-upstream/other/up", {"value": value}) == 201
+    policy = {"pattern": "^dry$", "definition": {"federation-upstream": "up"}, "apply-to": "exchanges"}
+    assert client.status("PUT /policies/other/p", policy) == 201
+    client.ask("PUT /permissions/other/guest", {"configure": ".*", "write": ".*", "read": ".*"})
+    assert client.status("PUT /exchanges/other/dry", {"type": "topic"}) == 201
+    cluster = client.get("/cluster-name")["name"]
+    steps = client.get("/warren/federation/other/exchange/dry")["steps"]
+    assert f"federation: dry -> {cluster}" in [step["name"] for step in steps]
+    assert client.status("DELETE /vhosts/other") == 204
+
+
 def test_a_link_that_cannot_connect_says_so_and_is_down(client: HttpClient) -> None:
     wait_until(lambda: link(client, "exchange", "gone")["status"] == "error")
     away = link(client, "exchange", "gone")
