@@ -71,10 +71,9 @@ export function FederationLinkTable({ live, mayChange, isOfOne }: FederationLink
         <a key="object" href={objectPage(it)}>
           {nameOf(it)}
         </a>,
-        <Quiet key="type">{it.type}</Quiet>,
+        <Quiet key="type">{`${it.type} in ${it.vhost}`}</Quiet>,
       ],
     });
-    columns.push({ label: "Virtual host", show: ({ vhost }) => vhost });
   }
   if (mayChange) columns.push({ label: "Actions", show: (it) => <RestartLink link={it} refresh={live.refresh} /> });
   return (

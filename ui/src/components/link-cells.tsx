@@ -77,7 +77,9 @@ export function LastError({ link }: { link: AnyLink }) {
   return (
     <>
       {error}
-      <small class="why quiet">{time(link.last_error_at)}</small>
+      <small class="why quiet" title={time(link.last_error_at)}>
+        {formatDuration(Date.now() - link.last_error_at)} ago
+      </small>
     </>
   );
 }

@@ -7,7 +7,7 @@ import { asSentence, count, formatDuration, plural, rate, time } from "../format
 import { rateOf } from "../model";
 import { Chart } from "./chart";
 import { Card, Facts, Figure, Figures } from "./layout";
-import { StateBadge } from "./link-cells";
+import { otherError, StateBadge } from "./link-cells";
 
 interface LinkDetailsProps {
   link: Shovel | FederationLink;
@@ -79,7 +79,7 @@ export function LinkDetails({ link, state, facts }: LinkDetailsProps) {
                 "Last error",
                 link.last_error && (
                   <>
-                    {link.last_error}
+                    {otherError(link)}
                     <small>{when(link.last_error_at)}</small>
                   </>
                 ),
@@ -98,14 +98,15 @@ export function LinkDetails({ link, state, facts }: LinkDetailsProps) {
   );
 }
 
-/** Why nothing is forwarded, and since when. */
+/** Why nothing is forwarded, and since when; an idle link is as it should be. */
 function Standstill({ link, state }: { link: Shovel | FederationLink; state: string }) {
   if (!link.why) return null;
-  const since = link.why_since > 0 ? ` (for ${formatDuration(Date.now() - link.why_since)})` : "";
+  const blocked = "blocked_status" in link && link.blocked_status !== "running";
+  const tone = state === "starting" || blocked ? "paused condition" : state === "running" ? "quiet" : "failure condition";
   return (
-    <p class={state === "running" || state === "starting" ? "paused condition" : "failure condition"} role="status">
+    <p class={tone} role="status">
       {asSentence(link.why)}
-      {since}
+      {link.why_since > 0 && ` (for ${formatDuration(Date.now() - link.why_since)})`}
     </p>
   );
 }

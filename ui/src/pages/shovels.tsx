@@ -1,6 +1,7 @@
 /** Shovels: their state, one shovel, and forms to create and change them. */
 
-import { get, path, post, put, remove, withQuery } from "../api";
+import type { ComponentChildren } from "preact";
+import { path, post, put, remove, withQuery } from "../api";
 import type { CurrentUser, Parameter, Shovel } from "../api-types";
 import { ConfirmButton, DialogButton } from "../components/dialog";
 import { DryRunCard } from "../components/dry-run";
@@ -16,7 +17,7 @@ import { Badge, ErrorMessage, Loading } from "../components/status";
 import type { Column } from "../components/table";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { addressesOf, type Definition } from "../definition";
-import { count } from "../format";
+import { asText, count } from "../format";
 import { useLive } from "../live";
 import { rateOf } from "../model";
 import { link, navigate, shovelPage } from "../router";
@@ -199,23 +200,49 @@ function End({ definition, end }: { definition: Definition; end: "src" | "dest" 
   );
 }
 
-/** One shovel; without a virtual host it is a static one. */
-export function ShovelPage({ vhost, name, user }: { vhost?: string; name: string; user: CurrentUser }) {
+interface ShovelPageProps {
+  /** undefined: a static shovel. */
+  vhost?: string;
+  name: string;
+  user: CurrentUser;
+}
+
+/** One shovel, with its definition for those who may change it. */
+export function ShovelPage({ vhost, name, user }: ShovelPageProps) {
+  if (vhost === undefined || !mayMakePolicies(user)) return <ShovelView vhost={vhost} name={name} />;
+  return <DefinedShovel vhost={vhost} name={name} />;
+}
+
+function DefinedShovel({ vhost, name }: { vhost: string; name: string }) {
+  const { data, refresh } = useLive<Parameter>(path("parameters", PARAMETER, vhost, name));
+  return <ShovelView vhost={vhost} name={name} parameter={data} changed={refresh} />;
+}
+
+interface ShovelViewProps {
+  vhost: string | undefined;
+  name: string;
+  parameter?: Parameter | undefined;
+  changed?: () => void;
+}
+
+function ShovelView({ vhost, name, parameter, changed }: ShovelViewProps) {
   const age = useTimeRange();
-  const isStatic = vhost === undefined;
-  const address = isStatic ? path("warren", "static-shovels", name) : path("shovels", "vhost", vhost, name);
+  const address = vhost === undefined ? path("warren", "static-shovels", name) : path("shovels", "vhost", vhost, name);
   const { data, error, refresh } = useLive<Shovel>(withQuery(address, samplingQuery(age)));
-  const mayChange = !isStatic && mayMakePolicies(user);
+  const saved = () => {
+    changed?.();
+    refresh();
+  };
   return (
     <Page
       title={name}
       aside={
         <>
           <TimeRangeSelect age={age} />
-          {data && mayChange && (
+          {data && parameter && vhost !== undefined && (
             <>
               <Restart vhost={vhost} name={name} refresh={refresh} />
-              <EditDefinition vhost={vhost} name={name} done={refresh} />
+              <Edit shovel={parameter} done={saved} />
               <Delete vhost={vhost} name={name} done={() => navigate(link("shovels"))} />
             </>
           )}
@@ -224,39 +251,34 @@ export function ShovelPage({ vhost, name, user }: { vhost?: string; name: string
     >
       <ErrorMessage error={error} />
       {!data && !error && <Loading />}
-      {data && isStatic && (
+      {data && vhost === undefined && (
         <p class="quiet">
           <Static /> This shovel is defined in the configuration of the broker. It is changed there, and a restart of the broker
           applies the change.
         </p>
       )}
-      {data && (
-        <LinkDetails
-          link={data}
-          state={data.state}
-          facts={[
-            ["Virtual host", data.vhost],
-            ["Source", data.src_queue ?? data.src_exchange],
-            ["Binding key", data.src_exchange_key],
-            ["Destination", data.dest_queue ?? data.dest_exchange],
-            ["Routing key", data.dest_exchange_key],
-            ["Remaining", typeof data.remaining === "number" ? count(data.remaining) : undefined],
-          ]}
-        />
-      )}
-      {data && mayChange && (
-        <DryRunCard
-          ask={async () => {
-            const { value } = await get<Parameter>(path("parameters", PARAMETER, vhost, name));
-            return checkShovel(vhost, name, value as Definition);
-          }}
-        />
+      {data && <LinkDetails link={data} state={data.state} facts={factsOf(data, parameter)} />}
+      {data && parameter && vhost !== undefined && (
+        <DryRunCard ask={() => checkShovel(vhost, name, parameter.value as Definition)} />
       )}
     </Page>
   );
 }
 
-function EditDefinition({ vhost, name, done }: DeleteProps) {
-  const { data } = useLive<Parameter>(path("parameters", PARAMETER, vhost, name));
-  return data ? <Edit shovel={data} done={done} /> : null;
+/** Details of a shovel; while it does not run only its definition has them. */
+function factsOf(shovel: Shovel, parameter: Parameter | undefined): [string, ComponentChildren][] {
+  const definition = (parameter?.value ?? {}) as Definition;
+  const text = (shown: string | undefined, key: string) =>
+    shown ?? (definition[key] === undefined ? "" : asText(definition[key]));
+  return [
+    ["Virtual host", shovel.vhost],
+    ["Source queue", text(shovel.src_queue, "src-queue")],
+    ["Source exchange", text(shovel.src_exchange, "src-exchange")],
+    ["Binding key", text(shovel.src_exchange_key, "src-exchange-key")],
+    ["Destination queue", text(shovel.dest_queue, "dest-queue")],
+    ["Destination exchange", text(shovel.dest_exchange, "dest-exchange")],
+    ["Routing key", text(shovel.dest_exchange_key, "dest-exchange-key")],
+    ["Acknowledgement", parameter && text(undefined, "ack-mode")],
+    ["Remaining", typeof shovel.remaining === "number" ? count(shovel.remaining) : undefined],
+  ];
 }

@@ -131,7 +131,7 @@ function TopologyView({ vhost, kind, name }: { vhost: string; kind: string; name
         <>
           <Diagram vhost={vhost} graph={shown} middle={name ? `${kind} ${name}` : ""} />
           <Legend />
-          <LinkTable vhost={vhost} graph={data} />
+          <LinkTable vhost={vhost} graph={data} isAround={name !== ""} />
           <TopologyTable vhost={vhost} graph={data} />
         </>
       ) : (
@@ -277,7 +277,7 @@ function NodeName({ vhost, node }: { vhost: string; node: TopologyNode | undefin
   return <a href={focus(vhost, node.kind, node.name)}>{node.name}</a>;
 }
 
-function LinkTable({ vhost, graph }: { vhost: string; graph: Graph }) {
+function LinkTable({ vhost, graph, isAround }: { vhost: string; graph: Graph; isAround: boolean }) {
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const rows = graph.edges.flatMap((edge) => (edge.links ?? []).map((it) => ({ edge, it })));
   if (!graph.links_total) return null;
@@ -285,7 +285,8 @@ function LinkTable({ vhost, graph }: { vhost: string; graph: Graph }) {
     <Card title="Shovels and federation links">
       {rows.length < graph.links_total && (
         <p class="quiet">
-          {count(rows.length)} of {count(graph.links_total)} in this virtual host, those that do not run first. The pages{" "}
+          {count(rows.length)} of {count(graph.links_total)} in this virtual host,{" "}
+          {isAround ? "with an end in this diagram" : "those that do not run first"}. The pages{" "}
           <a href={link("shovels")}>Shovels</a> and <a href={link("federation")}>Federation</a> list all.
         </p>
       )}
