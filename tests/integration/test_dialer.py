@@ -15,6 +15,7 @@ from tests.integration.dialing import Deliveries, Ended, dialing, driven, peer, 
 from tests.integration.test_http_tls import config, files
 
 from warren.client.connection import ClientConnection
+from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target
 from warren.model.message import BODY_END, Message, encode_address
 from warren.relay.endpoint import Endpoint, connect
@@ -259,6 +260,27 @@ def test_a_name_that_is_unknown_is_named() -> None:
         async with dialing() as local:
             reason = await local.refusal("amqp://nowhere.invalid")
             assert reason.startswith("name resolution of 'nowhere.invalid': "), reason
+
+    run(work())
+
+
+def test_connections_to_other_brokers_are_counted_and_bounded(warren: Place) -> None:
+    async def work() -> None:
+        async with dialing() as local:
+            local.dialer.limit_sockets(2)
+            uri = f"amqp://guest:guest@127.0.0.1:{warren.amqp}"
+            first = await local.dial(uri)
+            await local.dial(uri)
+            # Connections in memory have no socket.
+            in_memory = await local.dial("amqp://")
+            assert local.dialer.sockets_beyond_clients() == 1
+            with pytest.raises(BrokerRefused, match="no more than 2 connections to other brokers"):
+                await local.dial(uri)
+            await driven(in_memory.close())
+            await driven(first.close())
+            while local.dialer.sockets_beyond_clients() != 1:
+                await asyncio.sleep(0.01)
+            await local.dial(uri)
 
     run(work())
 

@@ -63,3 +63,32 @@ def test_a_refused_shovel_is_not_there_after_a_restart_and_a_password_is(tmp_pat
         (exported,) = client.get("/definitions")["parameters"]
         assert (exported["name"], exported["value"]) == ("n", SECRET)
         client.close()
+
+
+def test_a_missing_key_is_named_with_the_parameters_that_need_it(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    kept = (data / "secret.key", tmp_path / "kept.key")
+    with broker("--data-dir", str(data)) as node:
+        client = HttpClient(node)
+        assert client.status(f"PUT {PLACE}", {"value": SECRET}) == 201
+        client.close()
+        assert node.stop() == 0
+    kept[0].rename(kept[1])
+    with broker("--data-dir", str(data)) as node:
+        assert any(
+            f"shovel 'n' in vhost '/': src-uri cannot be decrypted with '{kept[0]}'" in line
+            for line in node.lines
+        )
+        client = HttpClient(node)
+        (shown,) = client.get("/shovels")
+        assert shown["state"] == "terminated"
+        assert "src-uri: the address cannot be decrypted with the key of this node" in shown["reason"]
+        client.close()
+        assert node.stop() == 0
+    # The file has kept what was encrypted with the old key.
+    kept[1].rename(kept[0])
+    with broker("--data-dir", str(data)) as node:
+        assert not any("cannot be decrypted" in line for line in node.lines)
+        client = HttpClient(node)
+        assert client.get("/definitions")["parameters"][0]["value"] == SECRET
+        client.close()

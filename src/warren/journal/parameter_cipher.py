@@ -6,17 +6,16 @@ has a key of its own. What cannot be decrypted, because the key is another one, 
 
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from warren.client.uri_password import masked_uri
 from warren.metadata.commands import MetadataCommand, SetParameter
-from warren.metadata.parameter_secrets import with_uris
-
-# No scheme of an address that could be set.
-_PREFIX = "encrypted:"
+from warren.metadata.machine import Metadata
+from warren.metadata.parameter_secrets import undecrypted_keys, with_uris
+from warren.metadata.uri_check import ENCRYPTED_PREFIX
 
 
 class Cipher(Protocol):
@@ -35,7 +34,9 @@ def encrypted_command(command: MetadataCommand, cipher: Cipher | None) -> Metada
     def encrypted(uri: str) -> str:
         if cipher is None or masked_uri(uri) == uri:
             return uri
-        return _PREFIX + b64encode(cipher.encrypt(uri.encode("utf-8", "surrogatepass"))).decode("ascii")
+        return ENCRYPTED_PREFIX + b64encode(cipher.encrypt(uri.encode("utf-8", "surrogatepass"))).decode(
+            "ascii"
+        )
 
     return _with_uris(command, encrypted)
 
@@ -44,15 +45,24 @@ def decrypted_command(command: MetadataCommand, cipher: Cipher | None) -> Metada
     """The command that was written as `command`."""
 
     def decrypted(uri: str) -> str:
-        if cipher is None or not uri.startswith(_PREFIX):
+        if cipher is None or not uri.startswith(ENCRYPTED_PREFIX):
             return uri
         try:
-            found = cipher.decrypt(b64decode(uri.removeprefix(_PREFIX), validate=True))
+            found = cipher.decrypt(b64decode(uri.removeprefix(ENCRYPTED_PREFIX), validate=True))
         except Base64Error:
             return uri
         return uri if found is None else found.decode("utf-8", "surrogatepass")
 
     return _with_uris(command, decrypted)
+
+
+def undecrypted_parameters(metadata: Metadata) -> Iterator[str]:
+    """Describe each parameter with addresses that could not be decrypted."""
+    for vhost in metadata.vhosts.by_name.values():
+        for (component, name), value in vhost.parameters.by_key.items():
+            keys = undecrypted_keys(component, value)
+            if keys:
+                yield f"{component} '{name}' in vhost '{vhost.name}': {', '.join(keys)}"
 
 
 def _with_uris(command: MetadataCommand, change: Callable[[str], str]) -> MetadataCommand:

@@ -10,7 +10,7 @@ from warren.client.uri_password import is_masked, masked_uri, with_password_of
 from warren.metadata.commands import Json
 from warren.metadata.federation_definition import UPSTREAM
 from warren.metadata.shovel_definition import SHOVEL
-from warren.metadata.uri_check import uris_of
+from warren.metadata.uri_check import ENCRYPTED_PREFIX, uris_of
 
 # The keys with addresses, by component.
 _ADDRESSES: Mapping[str, tuple[str, ...]] = {SHOVEL: ("src-uri", "dest-uri"), UPSTREAM: ("uri",)}
@@ -44,6 +44,19 @@ def unmasked_parameter(component: str, value: Json, stored: Json) -> Json:
         return filled
 
     return with_uris(component, value, unmasked)
+
+
+def undecrypted_keys(component: str, value: Json) -> list[str]:
+    """The keys of `value` with addresses that could not be decrypted, because the key is missing."""
+    found: list[str] = []
+
+    def look(key: str, uri: str) -> str:
+        if uri.startswith(ENCRYPTED_PREFIX):
+            found.append(key)
+        return uri
+
+    with_uris(component, value, look)
+    return list(dict.fromkeys(found))
 
 
 def with_uris(component: str, value: Json, change: Callable[[str, str], str]) -> Json:

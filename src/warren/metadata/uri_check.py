@@ -9,6 +9,10 @@ from warren.limits_relay import URIS_MAX
 from warren.metadata.validation import Check, string
 from warren.model.erlang_terms import printed_json
 
+# Begins an address that is encrypted in the log, and elsewhere one that could not be decrypted. No scheme of
+# an address that could be set.
+ENCRYPTED_PREFIX = "encrypted:"
+
 
 class VhostAccess(Struct, frozen=True):
     """The user who sets a parameter, and in which virtual hosts they have permissions."""
@@ -42,6 +46,8 @@ def _wrong_uri(name: str, uri: object, access: VhostAccess | None) -> str | None
         return string(name, uri)
     if not isinstance(uri, str):
         return f"{name} should be list, actually was {printed_json(uri)}"
+    if uri.startswith(ENCRYPTED_PREFIX):
+        return f"{name}: the address cannot be decrypted with the key of this node: it has to be set again"
     error = uri_refusal(uri)
     if error is not None or access is None:
         return error

@@ -3,6 +3,7 @@
 import gc
 import os
 import resource
+from collections.abc import Callable
 
 from warren.flow.alarms import Alarms, Resource
 from warren.session.server import Server
@@ -17,9 +18,13 @@ NODE_COLUMNS = (
 class NodeUsage:
     """Measures the usage of one node."""
 
-    def __init__(self, server: Server, alarms: Alarms) -> None:
+    def __init__(
+        self, server: Server, alarms: Alarms, sockets_beyond_clients: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`sockets_beyond_clients` is the number of sockets that the connections of clients do not count."""
         self._server = server
         self._alarms = alarms
+        self._sockets_beyond_clients = sockets_beyond_clients
 
     def row(self) -> tuple[int, ...]:
         """Return the present usage, in the order of FIGURES; figures that are not measured are 0."""
@@ -28,7 +33,7 @@ class NodeUsage:
         return (
             self._level(Resource.MEMORY),
             descriptors_used(),
-            self._server.connection_count,
+            self._server.connection_count + self._sockets_beyond_clients(),
             # The number of threads, the nearest equivalent of Erlang processes.
             _threads(),
             self._level(Resource.DISK),

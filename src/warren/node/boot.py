@@ -140,7 +140,8 @@ class Node:
         self._stream_server = StreamServer(server, _stream_settings(config, self.broker.cluster_name))
         alarms = Alarms(server.block, server.event_publisher.alarm)
         self._monitors = _monitors(alarms, self._clock, self._folder, self.broker.tree.limit_queue_memory)
-        sampler = Sampler(server, self.broker.metadata, NodeUsage(server, alarms).row, self.relays.links)
+        usage = NodeUsage(server, alarms, self.relays.dialer.sockets_beyond_clients)
+        sampler = Sampler(server, self.broker.metadata, usage.row, self.relays.links)
         self._sample_timer = SampleTimer(sampler, self._clock, server.later)
         self._managed = ManagedNode(
             node_name=self.broker.name,
@@ -216,6 +217,7 @@ class Node:
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_streams(shared)
         await self._http.start(self._managed, self._connection_limits.per_http_port)
+        self.relays.dialer.limit_sockets(self._connection_limits.outgoing)
         self.relays.start()
         self._sample_timer.begin()
         self._collector.begin()

@@ -1,6 +1,7 @@
 """Divides the file descriptors of the process, so that connections do not use those that the store needs.
 
-files         files of the data directory, logs, outgoing connections
+files         files of the data directory, logs
+outgoing      connections of shovels and links to other brokers: at most half of the share of files
 each of HTTP  a fixed number of connections for each HTTP port
 clients       the rest: AMQP and stream connections of all listeners
 """
@@ -26,13 +27,16 @@ class ConnectionLimits(Struct, frozen=True):
 
     clients: int
     per_http_port: int
+    # To other brokers.
+    outgoing: int
 
 
 def connection_limits(descriptors: int, http_ports: int) -> ConnectionLimits:
-    """Divide `descriptors` between clients and the given number of HTTP ports."""
+    """Divide `descriptors` between clients, other brokers and the given number of HTTP ports."""
     files = max(_FILES_MIN, descriptors // _FILES_SHARE)
     per_http_port = max(_HTTP_MIN, min(HTTP_CONNECTIONS_MAX, descriptors // _HTTP_SHARE))
-    return ConnectionLimits(max(1, descriptors - files - http_ports * per_http_port), per_http_port)
+    clients = max(1, descriptors - files - http_ports * per_http_port)
+    return ConnectionLimits(clients, per_http_port, files // 2)
 
 
 def raise_descriptor_limit() -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warren.journal.file_format import JournalError
 from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.parameter_cipher import undecrypted_parameters
 from warren.journal.recovery import RecoveredLog, doubt_numbers, recover
 from warren.metadata.machine import Metadata
 from warren.node.errors import BootRefused
@@ -47,6 +48,11 @@ class MetadataJournal:
             found = recover(self._disk, self.metadata, cipher)
             self._judge(found, is_damage_skipped=is_damage_skipped)
             self._begin(found)
+            for parameter in undecrypted_parameters(self.metadata):
+                logger.error(
+                    "%s cannot be decrypted with %r, which is missing or another one: restore that file from "
+                    "a backup and restart, or set the parameter again", parameter, str(data / _KEY),
+                )  # fmt: skip
         except JournalError as error:
             raise BootRefused(self._refusal(error)) from error
         except OSError as error:

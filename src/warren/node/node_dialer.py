@@ -51,6 +51,14 @@ class NodeDialer:
             self._dials.discard(dial)
             dial.end()
 
+    def limit_sockets(self, maximum: int) -> None:
+        """Have at most `maximum` connections to other brokers."""
+        self._outgoing.maximum = maximum
+
+    def sockets_beyond_clients(self) -> int:
+        """The number of sockets, less that of connections in memory, which count as clients without one."""
+        return len(self._outgoing.protocols) - len(self._local.protocols) // 2
+
     def close(self) -> None:
         """End all dials and drop all connections; nothing is dialled from here on."""
         self._is_closed = True

@@ -37,6 +37,9 @@ class OutgoingConnections:
     def __init__(self, loop_context: LoopContext) -> None:
         self.loop_context = loop_context
         self.protocols: set[AmqpProtocol] = set()
+        # The largest number of sockets; None is no limit. The number of attempts that may have one already.
+        self.maximum: int | None = None
+        self._attempts = 0
 
     async def open(self, target: Target, name: str, listener: ConnectionListener) -> ClientConnection:
         """Return an open connection to `target`, which the broker shows under `name`.
@@ -44,12 +47,20 @@ class OutgoingConnections:
         Raises BrokerRefused; if it fails or is cancelled, its socket is closed.
         """
         timeout_ms = min(target.timeout_ms or CLIENT_HANDSHAKE_MS, CLIENT_HANDSHAKE_MS_MAX)
+        if self.maximum is not None and len(self.protocols) + self._attempts >= self.maximum:
+            raise BrokerRefused(
+                f"this node has no more than {self.maximum} connections to other brokers: "
+                "raise its limit on file descriptors"
+            )
         attempt = _Attempt(self, target, _login(target, name, timeout_ms), listener)
+        self._attempts += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 return await attempt.open()
         except TimeoutError:
             raise BrokerRefused(f"{attempt.phase()}: no answer within {timeout_ms} ms") from None
+        finally:
+            self._attempts -= 1
 
     def abort(self) -> None:
         """Drop all connections at once."""

@@ -12,4 +12,5 @@ def test_a_quarter_of_the_descriptors_is_reserved_for_files(descriptors: int, po
     shared = connection_limits(descriptors, ports)
     assert shared.clients + ports * shared.per_http_port <= descriptors * 3 // 4
     assert shared.clients >= descriptors // 4
+    assert 32 <= shared.outgoing <= max(32, descriptors // 8)
     assert 8 <= shared.per_http_port <= HTTP_CONNECTIONS_MAX
