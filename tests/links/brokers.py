@@ -25,6 +25,8 @@ class LinkEnd(Protocol):
 
     kind: str
     port: int
+    # Whether it may deliver a message again without the flag after `kill`.
+    forgets_deliveries: bool
     # Acknowledged messages that were in their queues again after `kill`, as far as that is known.
     came_back: int
 
@@ -51,6 +53,8 @@ class WarrenEnd:
     """A Warren with a data directory in `folder`."""
 
     kind = "Warren"
+    # A delivery is written before it is sent.
+    forgets_deliveries = False
     came_back = 0
 
     def __init__(self, folder: Path) -> None:
@@ -103,6 +107,9 @@ class WarrenEnd:
 class PowerLossEnd(WarrenEnd):
     """A Warren whose first `kill` is a loss of power: of what was not synced, an arbitrary part is gone."""
 
+    # It is not synced before it is sent.
+    forgets_deliveries = True
+
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder)
         self._chance = random.Random(seed)
@@ -137,6 +144,7 @@ class RabbitMQEnd:
     """A RabbitMQ with its files in `folder`."""
 
     kind = "RabbitMQ"
+    forgets_deliveries = True
     came_back = 0
 
     def __init__(self, folder: Path) -> None:

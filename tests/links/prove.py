@@ -27,11 +27,19 @@ from tests.links.proof import FULL, Outcome, Proof  # noqa: E402
 from tests.rabbitmq import is_installed  # noqa: E402
 
 HEADS = (
-    "link", "messages", "cuts", "kills", "lost", "twice", "came back", "at most", "late", "unconfirmed",
-    "seconds",
+    "link", "messages", "cuts", "kills", "lost", "twice", "came back", "at most", "unmarked", "late",
+    "unconfirmed", "seconds",
 )  # fmt: skip
 BOTH_WAYS = "exchanges federated both ways"
 DIRECTIONS = ("Warren to RabbitMQ", "RabbitMQ to Warren", "Warren to Warren")
+
+
+LEGEND = """\
+twice        copies beyond the first; at most a prefetch for each cut and kill, and what came back
+came back    acknowledged messages whose acknowledgement the source had not synced when it lost its power
+unmarked     copies beyond the first of which the link was not told that they are redelivered (federation)
+late         first copies behind a later message of their source
+unconfirmed  messages whose publisher was not told whether they are confirmed; they may be lost"""
 
 
 class Task(NamedTuple):
@@ -77,7 +85,7 @@ def main() -> int:
             traceback.print_exc()
             print(f"FAILED {task.name}")
             failed += 1
-    print(table(HEADS, rows))
+    print(table(HEADS, rows), LEGEND, sep="\n\n", end="\n\n")
     print(f"{len(runnable) - failed} passed, {failed} failed, {len(tasks) - len(runnable)} skipped")
     return 1 if failed else 0
 
@@ -125,7 +133,8 @@ def row(name: str, outcome: Outcome) -> list[str]:
     found = outcome.found
     figures = (
         found.messages, outcome.cuts, outcome.kills, found.lost, found.duplicates, outcome.came_back,
-        outcome.bound, found.late, found.unconfirmed, round(outcome.seconds),
+        outcome.bound, found.duplicates_at_first_delivery, found.late, found.unconfirmed,
+        round(outcome.seconds),
     )  # fmt: skip
     return [name, *(f"{figure:,}" for figure in figures)]
 

@@ -176,6 +176,8 @@ class Findings(NamedTuple):
     lost: int
     # Copies of a message beyond the first.
     duplicates: int
+    # Those of them of which the link knows that they were not redelivered to it.
+    duplicates_at_first_delivery: int
     # First copies that arrived behind a later message of their source.
     late: int
     # Those of them of which the link knows that they were not redelivered to it.
@@ -194,11 +196,12 @@ def findings(publishers: Sequence[Publisher], collected: Sequence[Copy]) -> Find
     arrived = {copy[:2] for copy in copies}
     published = {(each.source, serial) for each in publishers for serial in range(each.published)}
     confirmed = {(each.source, serial) for each in publishers for serial in each.confirmed}
-    late = list(_late(copies))
+    again, late = _again_and_late(copies)
     return Findings(
         messages=len(confirmed),
         lost=len(confirmed - arrived),
-        duplicates=len(copies) - len(arrived),
+        duplicates=len(again),
+        duplicates_at_first_delivery=sum(copy.is_redelivered is False for copy in again),
         late=len(late),
         late_at_first_delivery=sum(copy.is_redelivered is False for copy in late),
         unknown=len(arrived - published),
@@ -207,17 +210,21 @@ def findings(publishers: Sequence[Publisher], collected: Sequence[Copy]) -> Find
     )
 
 
-def _late(copies: Sequence[Copy]) -> Iterator[Copy]:
+def _again_and_late(copies: Sequence[Copy]) -> tuple[list[Copy], list[Copy]]:
+    """Copies of what is there already, and first copies behind a later message of their source."""
+    again, late = [], []
     newest: dict[str, int] = {}
     known: set[tuple[str, int]] = set()
     for copy in copies:
         if copy[:2] in known:
+            again.append(copy)
             continue
         known.add(copy[:2])
         if copy.serial < newest.get(copy.source, -1):
-            yield copy
+            late.append(copy)
         else:
             newest[copy.source] = copy.serial
+    return again, late
 
 
 @contextmanager
