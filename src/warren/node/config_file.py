@@ -14,6 +14,8 @@ _QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
 
 # File name suffixes that are read in a directory.
 _SUFFIXES = (".conf", ".toml")
+# That of Erlang terms, RabbitMQ's format before 3.7.
+_CLASSIC = ".config"
 
 
 class ConfigError(Exception):
@@ -40,6 +42,11 @@ def read(name: str) -> list[ConfigEntry]:
         raise ConfigError(f"cannot read the configuration file {name!r}: {reason}") from error
     if name.endswith(".toml"):
         return _read_toml(name, text)
+    if name.endswith(_CLASSIC):
+        raise ConfigError(
+            f"{name}: RabbitMQ's classic format is not read: write its settings as 'key = value' into a "
+            ".conf file, and its static shovels into advanced.config beside it"
+        )
     return _read_lines(name, text)
 
 

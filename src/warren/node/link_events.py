@@ -12,6 +12,7 @@ from warren.management.views.relays import (
     shovel_facts,
     shovel_state,
 )
+from warren.metadata.commands import Json
 from warren.metadata.machine import Metadata
 from warren.metadata.shovel_definition import SHOVEL
 from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
@@ -24,9 +25,16 @@ logger = logging.getLogger("warren.audit")
 class LinkEvents:
     """Publishes each change of the state of a link; a stopped link counts as removed."""
 
-    def __init__(self, metadata: Metadata, publisher: EventPublisher) -> None:
+    def __init__(
+        self,
+        metadata: Metadata,
+        publisher: EventPublisher,
+        static_shovels: Mapping[str, Mapping[str, Json]] = {},
+    ) -> None:
+        """`static_shovels` are the definitions of the shovels in the configuration, by name."""
         self._metadata = metadata
         self._publisher = publisher
+        self._static_shovels = static_shovels
 
     def changed(self, status: LinkStatus) -> None:
         """`shovel.worker.status` or `federation.link.status`, or `….removed` if the link was stopped."""
@@ -55,7 +63,10 @@ class LinkEvents:
         if status.state is LinkState.STOPPED:
             self._publisher.publish("shovel.worker.removed", None, facts)
             return
-        definition = parameter(self._metadata, SHOVEL, key.vhost, key.name)
+        if key.vhost:
+            definition = parameter(self._metadata, SHOVEL, key.vhost, key.name)
+        else:
+            definition = self._static_shovels.get(key.name, {})
         facts["status"] = shovel_state(status.state)
         self._publisher.publish(
             "shovel.worker.status", None, facts | _table(shovel_facts(definition, status))

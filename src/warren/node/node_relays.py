@@ -51,7 +51,7 @@ class NodeRelays:
             LocalConnections(broker.server, broker.metadata, loop_context),
         )
         self.links = Links(broker.name)
-        self._events = LinkEvents(broker.metadata, broker.server.event_publisher)
+        self._events = LinkEvents(broker.metadata, broker.server.event_publisher, static.definitions)
         self._shovels = ShovelLinks(
             ShovelDependencies(
                 metadata=broker.metadata,

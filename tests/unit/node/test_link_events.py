@@ -9,7 +9,7 @@ from tests.unit.management.views.test_relays import DEFINITIONS, EXCHANGE, QUEUE
 
 from warren.metadata.machine import Metadata
 from warren.node.link_events import LinkEvents
-from warren.relay.status import LinkState, LinkStatus
+from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 from warren.session.events.event_publisher import EventPublisher
 
 
@@ -32,7 +32,7 @@ class Heard:
 def link_events(heard: Heard) -> LinkEvents:
     vhosts = {"/": SimpleNamespace(parameters=SimpleNamespace(by_key=DEFINITIONS))}
     metadata = cast(Metadata, SimpleNamespace(vhosts=SimpleNamespace(by_name=vhosts)))
-    return LinkEvents(metadata, cast(EventPublisher, heard))
+    return LinkEvents(metadata, cast(EventPublisher, heard), {"fixed": {"src-queue": "s"}})
 
 
 def event(*statuses: LinkStatus) -> tuple[str, dict[str, Any]]:
@@ -96,3 +96,10 @@ def test_a_restart_has_the_user_who_asked_for_it_in_the_event_and_in_the_audit_l
     assert (link, of_link["upstream"]) == ("federation.link.restarted", QUEUE.upstream)
     assert caplog.messages[0] == "user 'al': shovel.worker.restarted: name 'one', vhost '/'"
     assert caplog.messages[1].startswith("user 'al': federation.link.restarted: queue ")
+
+
+def test_a_static_shovel_has_its_ends_and_no_virtual_host() -> None:
+    key, facts = event(status(key=LinkKey(LinkKind.SHOVEL, "", "fixed")))
+    assert key == "shovel.worker.status"
+    assert (facts["name"], facts["src_queue"]) == ("fixed", "s")
+    assert "vhost" not in facts
