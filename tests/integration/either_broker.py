@@ -126,15 +126,15 @@ class Site:
 
 
 @contextmanager
-def site(kind: str, folder: Path) -> Iterator[Site]:
-    """A started broker; `folder` must be empty."""
+def site(kind: str, folder: Path, plugins: tuple[str, ...] = _PLUGINS) -> Iterator[Site]:
+    """A started broker; `folder` must be empty. A RabbitMQ has `plugins`."""
     if kind == WARREN:
         with broker() as started:
             yield Site(kind, started.ports)
         return
     http = free_port()
     settings = f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http}\n"
-    rabbitmq = RabbitMQ(folder, listen="127.0.0.1", settings=settings, plugins=_PLUGINS)
+    rabbitmq = RabbitMQ(folder, listen="127.0.0.1", settings=settings, plugins=plugins)
     rabbitmq.start()
     try:
         yield Site(kind, {"amqp": rabbitmq.port, "http": http})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pika
 import pytest
 from tests.integration.api import quoted
+from tests.integration.broker_process import broker
 from tests.integration.either_broker import (
     RABBITMQ,
     WARREN,
@@ -19,6 +21,7 @@ from tests.integration.either_broker import (
     site,
 )
 from tests.rabbitmq import is_installed
+from tests.warren_process import free_port
 
 needs_rabbitmq = (pytest.mark.rabbitmq, pytest.mark.skipif(not is_installed(), reason="no RabbitMQ here"))
 pytestmark = pytest.mark.slow
@@ -382,3 +385,48 @@ def test_a_policy_for_everything_federates_the_exchanges_of_amqp_and_nothing_int
     becomes(lambda: everything.api.get(path), [])
     assert everything.api.status("DELETE /users/late") == 204
     everything.remove()
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.skipif(not is_installed(), reason="no RabbitMQ here")
+def test_an_upstream_needs_no_federation_of_its_own(tmp_path: Path) -> None:
+    with site(WARREN, tmp_path) as down, site(RABBITMQ, tmp_path, ("rabbitmq_management",)) as up:
+        down.upstream("hare", up.uri)
+        down.policy("test", "^test$", federation_upstream_set="all")
+        with down.channel() as here, up.channel() as there:
+            for channel in (there, here):
+                channel.exchange_declare("test", "topic", durable=True)
+            queue = bound_queue(here, "test", "routing")
+            becomes(lambda: up.keys_from("test"), ["routing"])
+            there.basic_publish("test", "routing", b"HELLO")
+            assert consumed(here, queue, 1) == [b"HELLO"]
+            down.clear_policy("test")
+            becomes(up.internals, [])
+
+
+def test_bindings_follow_an_upstream_that_was_down(tmp_path: Path) -> None:
+    ports = [free_port(), free_port()]
+    arguments = ("--data-dir", str(tmp_path), "--port", str(ports[0]), "--management-port", str(ports[1]))
+    with site(WARREN, tmp_path) as down:
+        down.upstream("hare", f"amqp://127.0.0.1:{ports[0]}")
+        down.set("federation-upstream-set", "upstream", [{"upstream": "hare", "exchange": "upstream"}])
+        down.policy("hare", r"^hare\.", federation_upstream_set="upstream")
+        with down.channel() as here:
+            here.exchange_declare("hare.downstream", "topic", durable=True)
+            with broker(*arguments) as first:
+                up = Site(WARREN, first.ports)
+                queues = {key: bound_queue(here, "hare.downstream", key) for key in ("stays", "goes")}
+                becomes(lambda: up.keys_from("upstream"), ["goes", "stays"])
+                first.stop()
+            queues["comes"] = bound_queue(here, "hare.downstream", "comes")
+            here.queue_unbind(queues["goes"], "hare.downstream", "goes")
+            with broker(*arguments) as second:
+                up = Site(WARREN, second.ports)
+                # RabbitMQ's test waits for 10 s, with the delay of 5 s that an upstream has by default.
+                becomes(lambda: up.keys_from("upstream"), ["comes", "stays"], 10)
+                with up.channel() as there:
+                    for key in queues:
+                        there.basic_publish("upstream", key, key.encode())
+                for key in ("stays", "comes"):
+                    assert consumed(here, queues[key], 1) == [key.encode()]
+                assert is_empty(here, queues["goes"])
