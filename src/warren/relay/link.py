@@ -51,7 +51,7 @@ class Link:
     __slots__ = (
         "_attempt", "_delay_ms", "_dependencies", "_down_since", "_is_restarting", "_is_running",
         "_is_wanted", "_last_error", "_last_error_at", "_next_attempt_at", "_pause", "_plan", "_reason",
-        "_run", "_settings", "_since", "_stops", "_totals", "history", "key", "state",
+        "_run", "_settings", "_since", "_soon_at", "_stops", "_totals", "history", "key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,8 @@ class Link:
         self._run: LinkRun | None = None
         self._attempt = 0
         self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
+        # When a pause was last shorter than the settings say, because the link had worked; None: never.
+        self._soon_at: int | None = None
         self._pause: Answer[None] | None = None
         self._stops: list[Answer[None]] = []
         self._totals = LinkCounters()
@@ -279,7 +281,7 @@ class Link:
         self._pause = pause
         delay_ms = self._delay_ms
         if self._settings.reconnect_delay_ms is not None:
-            delay_ms = self._settings.reconnect_delay_ms
+            delay_ms = self._fixed_delay_ms(run, self._settings.reconnect_delay_ms)
         elif run.has_worked:
             delay_ms = self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
         self._delay_ms = min(self._delay_ms * 2, limits_relay.LINK_RECONNECT_MAX_MS)
@@ -289,6 +291,17 @@ class Link:
         await pause
         self._pause = None
         self._next_attempt_at = 0
+
+    def _fixed_delay_ms(self, run: LinkRun, delay_ms: int) -> int:
+        """The pause after `run` if `delay_ms` is set: shorter if the run was set up, once in `delay_ms`.
+
+        So a link that worked continues soon, as RabbitMQ's do, and one that ends again and again does not.
+        """
+        now = self._dependencies.turn.now()
+        if not run.is_set_up or (self._soon_at is not None and now - self._soon_at < delay_ms):
+            return delay_ms
+        self._soon_at = now
+        return min(delay_ms, limits_relay.LINK_RECONNECT_MIN_MS)
 
     def _enter(self, state: LinkState, reason: str) -> None:
         assert state in _TRANSITIONS[self.state], f"{self.state} → {state}"

@@ -166,6 +166,26 @@ def test_a_cut_connection_is_made_again_and_nothing_is_lost() -> None:
     assert site.received() == [b"source", b"destination"]
 
 
+def test_a_link_that_worked_tries_again_soon_but_only_once_in_its_delay() -> None:
+    site = Site(reconnect_delay_ms=30_000).start()
+    pauses = []
+    for _ in range(4):
+        site.network.cut("source")
+        status = site.link.status()
+        pauses.append((status.next_attempt_at - status.since) // 1000)
+        site.network.pass_time(status.next_attempt_at - site.network.clock.now)
+        assert site.link.state is LinkState.RUNNING
+    assert pauses == [1, 30, 1, 30]
+
+
+def test_a_link_that_cannot_be_set_up_waits_for_its_delay() -> None:
+    site = Site(reconnect_delay_ms=30_000)
+    site.network.refusals["source"] = "no route"
+    site.start()
+    status = site.link.status()
+    assert status.next_attempt_at - status.since == 30_000
+
+
 def test_a_link_that_is_stopped_while_it_waits_stays_stopped() -> None:
     site = Site()
     site.network.refusals["source"] = "no route"
