@@ -137,24 +137,24 @@ def test_a_shovel_binds_to_an_exchange_and_publishes_with_a_key_of_its_own(here:
         passes(channel, "test-key", queue, "amq.direct")
 
 
-def test_a_shovel_continues_when_its_connections_are_closed(here: Site) -> None:
-    run(here, src_queue="src", dest_queue="dest", reconnect_delay=1)
+def test_a_shovel_continues_soon_when_its_connections_are_closed(here: Site) -> None:
+    # With the delay that a shovel has by default, which is longer than RabbitMQ's test waits for the message.
+    run(here, src_queue="src", dest_queue="dest")
     with here.channel() as channel:
         passes(channel, "src", "dest")
-        closed: list[str] = []
 
-        def close() -> int:
-            for connection in here.api.get("/connections"):
-                name = connection.get("user_provided_name", "")
-                if name == "Shovel test" and here.api.status(
-                    f"DELETE /connections/{quoted(connection['name'])}"
-                ):
-                    closed.append(name)
-            return len(closed)
+        def close() -> bool:
+            names = [
+                connection["name"]
+                for connection in here.api.get("/connections")
+                if connection.get("user_provided_name") == "Shovel test"
+            ]
+            for name in names:
+                assert here.api.status(f"DELETE /connections/{quoted(name)}") in (204, 404)
+            return bool(names)
 
-        becomes(lambda: close() > 0, True)
-        channel.basic_publish("", "src", b"hello")
-        becomes(lambda: count(here, "dest"), 1)
+        becomes(close, True)
+        passes(channel, "src", "dest")
         becomes(lambda: state(here), "running")
 
 
