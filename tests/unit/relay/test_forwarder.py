@@ -1,5 +1,7 @@
 """A forwarder: order, acknowledgements after confirms, refusals, alarms, and a limited number of messages."""
 
+import tracemalloc
+
 import pytest
 from tests.unit.relay.written_broker import ACK, NACK, WrittenRelay
 from tests.unit.session.client import call
@@ -319,3 +321,20 @@ def test_deliveries_that_nobody_wants_return_to_their_queue() -> None:
     relay.deliver(b"4")
     assert relay.published() == [b"1", b"4"]
     assert relay.forwarder.delivered_count == 4
+
+
+def test_a_body_that_waits_for_its_confirm_is_not_held() -> None:
+    relay = WrittenRelay()
+    # The recorded owner would keep what it transforms.
+    relay.forwarder.reuses_transformed = True
+    size, count = 4_000, 2_000
+    tracemalloc.start()
+    try:
+        for _ in range(count):
+            relay.deliver(bytes(size))
+            assert [len(body) for body in relay.published()] == [size]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert relay.forwarder.unconfirmed_count == count
+    assert held < 200 * size
