@@ -55,3 +55,23 @@ SOURCE_COUNTED_MS = 5_000
 CONFIG_TERMS_SIZE_MAX = 1_048_576
 # Levels of lists and tuples in it, which are read by recursion; shovels with nested tables have about 15.
 CONFIG_TERMS_DEPTH_MAX = 64
+
+# --- shovels that deliver exactly once ---
+# Starts of the broker whose messages one priority level of a queue can still hold: 16 bytes each, in memory
+# and in the log. Beyond it the oldest ones count as a later one, which can only make duplicates.
+POSITION_STARTS_MAX = 64
+# Ranges of positions that a destination remembers for one source queue: one if all its messages come in order
+# through one link, and more if other consumers take some. Beyond it the lower half is forgotten, which can
+# only make duplicates; it is a usual prefetch, and a source delivers nothing below that again.
+POSITION_RANGES_MAX = 2_048
+# Source queues whose positions a virtual host remembers: at most 34 kB each in memory, usually 100 bytes.
+# Beyond it the one that was unused for the longest time is forgotten.
+POSITION_SOURCES_MAX = 4_000
+# Those of one user, so that no user can displace those of all others.
+POSITION_SOURCES_OF_USER_MAX = 2_000
+# Time after the last publish at which a source queue is forgotten (ms): 90 days, as for staged queries.
+POSITION_SOURCE_AGE_MS_MAX = 7_776_000_000
+# Publishes that are stored as one group: more than one read usually has.
+POSITIONED_GROUP_MAX = 1_000
+# Their bytes: little beside a segment, which a group does not exceed.
+POSITIONED_GROUP_SIZE_MAX = 1_048_576

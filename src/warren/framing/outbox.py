@@ -86,7 +86,8 @@ class Outbox:
 
     def take(self) -> list[Buffer]:
         """Return the pending output in order, in few chunks, and empty the outbox."""
-        if self._confirms:
+        # What is flushed can have more to flush.
+        while self._confirms:
             due = self._confirms
             self._confirms = []
             for confirms in due:

@@ -32,6 +32,7 @@ cdef class ClassicQueue(LocalQueue):
     # True after the active consumer was cancelled, until something is settled or comes.
     cdef bint _is_held_back
     cdef object _ttl_record
+    cdef public object position_starts
 
     @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1

@@ -21,6 +21,7 @@ from warren.queues.demand_listener import DemandListener
 from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.local import LocalQueue
 from warren.queues.message_backlog import MessageBacklog
+from warren.queues.position_starts import PositionStarts
 from warren.queues.priority_backlog import PriorityBacklog
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
 from warren.queues.ttl_changes import TtlChanges, TtlRecord
@@ -41,7 +42,7 @@ class ClassicQueue(LocalQueue):
     __slots__ = (
         "_attempts_max", "_bytes_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back",
         "_length_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_unacked_pager",
-        "_wake_when",
+        "_wake_when", "position_starts",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -58,6 +59,8 @@ class ClassicQueue(LocalQueue):
         # True while messages may have another time to live than new ones.
         self._has_kept_ttls = False
         self._ttl_record: TtlRecord | None = None
+        # None until a consumer asks for positions.
+        self.position_starts: PositionStarts | None = None
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -81,7 +84,6 @@ class ClassicQueue(LocalQueue):
         If the queue is durable, its persistent messages are stored there under its `number`, which is not 0
         then.
         """
-
         if number:
             self._ttl_record = TtlRecord(stores.persistent, number)
         kept_ttls: dict[int, TtlChanges] = {}
@@ -305,8 +307,7 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def take_unacked(self, peeked: PeekedMessage) -> Delivery | None:
-        """Take the `peeked` message as unacknowledged, to be settled like a delivery; None if it is not ready
-        any more.
+        """Take the `peeked` message as unacknowledged, to settle it like a delivery; None if it is not ready.
 
         If there are many, the bodies of those on disk are dropped from memory.
         """
@@ -386,8 +387,7 @@ class ClassicQueue(LocalQueue):
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
-        auto-deleted.
+        """Remove `consumer`; its unacknowledged messages stay with its channel. May auto-delete the queue.
 
         Delivers nothing to others: `pump` does, after the channel has requeued its messages.
         """

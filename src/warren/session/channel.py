@@ -22,6 +22,7 @@ from warren.framing.outbox import Outbox
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
 from warren.model.coroutine_driver import Pending, step
 from warren.model.counters import Counters
+from warren.model.message_position import POSITIONS_REALM
 from warren.model.samples import Samples
 from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
@@ -310,7 +311,9 @@ class Channel:
         handler(self, method)
 
     def _consume(self, method: Method) -> None:
-        self._consume_handler.handle(method)
+        coroutine = self._consume_handler.handle(method)
+        if coroutine is not None:
+            self._run(coroutine)
 
     def _declare(self, method: Method) -> None:
         self._host.work += _DECLARATION_WORK
@@ -352,7 +355,9 @@ class Channel:
             raise AmqpNotImplemented("active=false")
         self._outbox.method(self.number, methods.ChannelFlowOk(True))
 
-    def _access(self, _: Method) -> None:
+    def _access(self, method: methods.AccessRequest) -> None:
+        if method.realm == POSITIONS_REALM:
+            self._publisher.take_positions()
         self._outbox.method(self.number, methods.AccessRequestOk(1))
 
     def _ack(self, method: methods.BasicAck) -> None:

@@ -1,20 +1,25 @@
 """Handlers of basic.qos, basic.consume, basic.cancel and basic.get, with their checks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from msgspec import Struct
 
-from warren.errors import AmqpNotImplemented, NotAllowed, PreconditionFailed
+from warren.errors import AmqpNotImplemented, NotAllowed, NotFound, PreconditionFailed
 from warren.framing.outbox import Outbox
 from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.arguments import not_integer
+from warren.model.coroutine_driver import Pending
+from warren.model.message_position import POSITIONS_ARGUMENT
 from warren.model.names import generated_name
+from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OFFSET_HEADER
+from warren.queues.position_starts import PositionStarts
 from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
+from warren.session.positioned_subscription import PositionedSubscription
 from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
 from warren.session.subscriber import ChannelSubscription, Subscriber
 from warren.vhost.queue_service import QueueService
@@ -56,9 +61,9 @@ class ConsumeHandler:
         self._check_timeouts = context.check_timeouts
         self._consumers_max = context.consumers_max
 
-    def handle(self, method: Method) -> None:
-        """Execute `method`."""
-        HANDLERS[type(method)](self, method)
+    def handle(self, method: Method) -> Coroutine[Pending, None, None] | None:
+        """Execute `method`; returns what is left of it if it has to wait."""
+        return HANDLERS[type(method)](self, method)
 
     def _qos(self, method: methods.BasicQos) -> None:
         if method.prefetch_size:
@@ -66,13 +71,43 @@ class ConsumeHandler:
         self._send(methods.BasicQosOk())
         self._subscriber.set_prefetch(method.prefetch_count, is_global=method.is_global)
 
-    def _consume(self, method: methods.BasicConsume) -> None:
+    def _consume(self, method: methods.BasicConsume) -> Coroutine[Pending, None, None] | None:
         if method.queue == REPLY_TO:
             self._consume_replies(method)
-            return
+        elif method.arguments.get(POSITIONS_ARGUMENT):
+            return self._consume_with_positions(method)
+        else:
+            self._start(method, ChannelSubscription)
+        return None
+
+    async def _consume_with_positions(self, method: methods.BasicConsume) -> None:
+        """Start a consumer that receives positions, when it is on disk which start has given them."""
+        queue = self._queue(method.queue)
+        if not isinstance(queue, ClassicQueue):
+            raise PreconditionFailed(f"{_described(queue)} is a stream, which has no positions but offsets")
+        if method.no_ack:
+            raise PreconditionFailed(f"'{POSITIONS_ARGUMENT}' needs acknowledgements")
+        if queue.position_starts is None:
+            queue.position_starts = self._new_starts(queue)
+        await self._vhost.written()
+        if queue.is_deleted:
+            raise NotFound(f"no {_described(queue)}")
+        self._start(method, PositionedSubscription)
+
+    def _new_starts(self, queue: ClassicQueue) -> PositionStarts:
+        """Begin to give the positions of `queue` away; they are stored if its messages are."""
+        number = self._queue_service.number_of(queue.name)
+        stores = self._vhost.stores
+        store = stores.persistent if stores is not None and number else None
+        starts = PositionStarts(store, number, self._random_bytes)
+        starts.save()
+        return starts
+
+    def _start(self, method: methods.BasicConsume, kind: type[ChannelSubscription]) -> None:
+        """Start a consumer, of class `kind`."""
         tag = self._tag(method.consumer_tag)
         queue = self._queue(method.queue)
-        consumer = ChannelSubscription(
+        consumer = kind(
             self._subscriber,
             tag,
             no_ack=method.no_ack,
@@ -89,6 +124,8 @@ class ConsumeHandler:
             if not self._subscriber.prefetch:
                 raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
             queue.set_read_options(consumer, stream_read_options)
+        if isinstance(consumer, PositionedSubscription):
+            consumer.frame_size_max = self._outbox.frame_size_max
         consumer.arguments = method.arguments
         self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
@@ -169,7 +206,7 @@ class ConsumeContext(Struct, kw_only=True):
     consumers_max: int | None
 
 
-HANDLERS: dict[type[Method], Callable[[ConsumeHandler, Any], None]] = {
+HANDLERS: dict[type[Method], Callable[[ConsumeHandler, Any], Coroutine[Pending, None, None] | None]] = {
     methods.BasicQos: ConsumeHandler._qos,
     methods.BasicConsume: ConsumeHandler._consume,
     methods.BasicCancel: ConsumeHandler._cancel,

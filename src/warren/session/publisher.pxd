@@ -55,6 +55,7 @@ cdef class ChannelPublisher(Counters):
     cdef int64_t _received
     cdef object _assembled
     cdef PropertyScan _scan
+    cdef readonly object positioned
 
     cpdef bint is_idle(self)
     cpdef refuse_method(self)

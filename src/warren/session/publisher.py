@@ -27,6 +27,7 @@ from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
+from warren.session.positioned_publisher import PositionedPublisher
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
 from warren.wire.erlang import bytes_written, frame_bytes
@@ -69,7 +70,7 @@ class ChannelPublisher(Counters):
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
         "_is_admitted", "_is_mandatory", "_is_special", "_known", "_open_exchange", "_open_exchanges",
         "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties", "confirms",
-        "has_persistent", "origin", "size_max", "transaction",
+        "has_persistent", "origin", "positioned", "size_max", "transaction",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +98,8 @@ class ChannelPublisher(Counters):
         self.transaction: Transaction | None = None
         # The origin that traces name.
         self.origin: ChannelOrigin | None = None
+        # Publishes with positions, each once; None unless the channel has announced them.
+        self.positioned: PositionedPublisher | None = None
         self.size_max = 0
         self._due = _METHOD
         # The default exchange and an empty key, to which publishing is not permitted yet.
@@ -106,7 +109,7 @@ class ChannelPublisher(Counters):
         self._is_mandatory = False
         # The properties of the last message, and the result of scanning them.
         self._property_list = NO_PROPERTIES
-        # True if the headers have CC or BCC, or the virtual host is traced.
+        # True if the headers have CC or BCC, the virtual host is traced, or messages have positions.
         self._is_special = False
         self._scan = PropertyScan()
         self._body_size = 0
@@ -199,6 +202,17 @@ class ChannelPublisher(Counters):
             "expected content body, got non content body frame instead", method_index=_PUBLISH_INDEX
         )
 
+    def take_positions(self) -> None:
+        """Publish each message once from here on, by the position that it must have (access.request).
+
+        PreconditionFailed unless the channel is in confirm mode.
+        """
+        if self.confirms is None or self.origin is None:
+            raise PreconditionFailed("publishes with positions need confirm mode")
+        if self.positioned is None:
+            self.positioned = PositionedPublisher(self._vhost, self._outbox, self.confirms, self.origin.user)
+            self._look_at_properties()
+
     def publish_committed(self, message: Message, is_mandatory: bool) -> None:
         """Publish a message at commit; its time to live begins now."""
         message.published_at = self._vhost.turn.now()
@@ -265,6 +279,8 @@ class ChannelPublisher(Counters):
         destinations = vhost.router.route(message.address, message)
         if vhost.is_traced:
             self._trace(message, destinations)
+        if self.positioned is not None:
+            return self.positioned.publish(message, destinations, sequence)
         return vhost.publish_routed(destinations, message, confirms, sequence)
 
     def _trace(self, message: Message, destinations: tuple[object, ...]) -> None:
@@ -275,7 +291,7 @@ class ChannelPublisher(Counters):
     def _look_at_properties(self) -> None:
         """Determine whether messages with these properties must be routed without the cached route."""
         has = self._scan.headers_at > 0 and has_copies(self._property_list)
-        self._is_special = has or self._vhost.is_traced
+        self._is_special = has or self._vhost.is_traced or self.positioned is not None
 
     def _describe(self, message: Message) -> Message:
         """Set flags and priority of `message` from its properties; return it, or its replacement."""
@@ -363,6 +379,10 @@ class ChannelPublisher(Counters):
 
     def _take_properties(self, data: bytes, start: int, end: int) -> None:
         """Set properties that differ from those of the last message."""
+        if self.positioned is not None:
+            data = self.positioned.take_position(data[start:end])
+            start = 0
+            end = len(data)
         raw = data
         self._scan.scan(data, start, end)
         self._property_list = raw[start:end]

@@ -3,6 +3,7 @@
 import platform
 
 from warren import __version__
+from warren.model.message_position import POSITIONS_CAPABILITY
 
 # Clients and their test suites choose features by these two: docs/decisions/0030-product-and-version.md.
 PRODUCT = "RabbitMQ"
@@ -32,4 +33,5 @@ def server_properties(cluster_name: str) -> dict[str, object]:
         "product": PRODUCT,
         "version": COMPATIBLE_VERSION,
         "warren": __version__,
+        POSITIONS_CAPABILITY: True,
     }

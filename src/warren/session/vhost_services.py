@@ -20,11 +20,13 @@ from warren.model.coroutine_driver import Later, drive
 from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
+from warren.queues.position_starts import PositionStarts, forget_starts
 from warren.queues.stream import StreamQueue
 from warren.routing.router import Router
 from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
 from warren.store.recovered_queue import RecoveredQueue
+from warren.store.stores import Stores
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
@@ -57,6 +59,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """Create the virtual host `name` of `metadata`, which is empty before `recover`."""
         router = Router(name)
         vhost = VirtualHost(name, router, dependencies.turn)
+        random_bytes, later = dependencies.random_bytes, dependencies.later
 
         def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
             if record.kind == "stream":
@@ -69,23 +72,28 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             queue.is_auto_delete = record.auto_delete
             if vhost.stores is not None:
                 queue.attach_store(vhost.stores, record.number)
+                queue.position_starts = _found_starts(vhost.stores, record.number, random_bytes)
             return queue
 
-        retained_streams = RetainedStreams(
-            router, vhost.queues, proposals, later=dependencies.later, after=dependencies.after
-        )
+        after = dependencies.after
+        retained_streams = RetainedStreams(router, vhost.queues, proposals, later=later, after=after)
+
+        def on_queue_deleted(name: str, queue: LocalQueue) -> None:
+            retained_streams.on_queue_deleted(name, queue)
+            _forget_starts(queue)
+
         parts = LiveTopologyDependencies(
             router=router,
             queues=vhost.queues,
             make_queue=make_queue,
             on_queue_changed=retained_streams.on_queue_changed,
-            on_queue_deleted=retained_streams.on_queue_deleted,
-            random_bytes=dependencies.random_bytes,
-            later=dependencies.later,
+            on_queue_deleted=on_queue_deleted,
+            random_bytes=random_bytes,
+            later=later,
         )
         topology = LiveTopology(metadata, name, parts)
-        queue_service = QueueService(metadata, proposals, topology, dependencies.random_bytes)
-        removal = _UnusedQueueRemover(queue_service, dependencies.after)
+        queue_service = QueueService(metadata, proposals, topology, random_bytes)
+        removal = _UnusedQueueRemover(queue_service, after)
         vhost.queue_unused = removal.remove
         services = cls(
             vhost=vhost,
@@ -93,13 +101,11 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             queue_service=queue_service,
             exchange_service=ExchangeService(metadata, proposals, topology),
             metadata=metadata,
-            credit=PublishCredit(dependencies.later),
-            tracer=Tracer(vhost, dependencies.node_name, dependencies.later),
+            credit=PublishCredit(later),
+            tracer=Tracer(vhost, dependencies.node_name, later),
             lease_service=LeaseService(
                 vhost,
-                LeaseServiceDependencies(
-                    metadata=metadata, proposals=proposals, later=dependencies.later, after=dependencies.after
-                ),
+                LeaseServiceDependencies(metadata=metadata, proposals=proposals, later=later, after=after),
             ),
         )
         services.update_tracing()
@@ -115,8 +121,11 @@ class VhostServices(Struct, frozen=True, kw_only=True):
 
         def restore(record: QueueRecord, queue: LocalQueue) -> None:
             if isinstance(queue, ClassicQueue):
-                for level, messages in found.pop(record.number, {}).items():
+                levels = found.pop(record.number, {})
+                for level, messages in levels.items():
                     queue.restore(level, messages)
+                if queue.position_starts is not None:
+                    _restore_starts(queue.position_starts, queue.settings.priority_max or 0, levels)
 
         yield from self.topology.recover(restore)
         yield from self.lease_service.restore()
@@ -134,6 +143,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         for level, messages in found.items():
             queue.restore(level, messages)
         queue.delete()
+        forget_starts(stores.persistent, number)
 
     def keep_durable_queues(self) -> None:
         """Stop deleting unused durable queues after the store has failed: they remain, as after a crash."""
@@ -186,6 +196,25 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """The channel limit of `user` over all connections; None is no limit."""
         known = self.metadata.users.by_name.get(user)
         return None if known is None else known.limit("max-channels")
+
+
+def _found_starts(stores: Stores, number: int, random_bytes: Callable[[int], bytes]) -> PositionStarts | None:
+    """The starts that were stored for the queue with `number`; None if there are none."""
+    return PositionStarts.recover(stores.persistent, number, random_bytes)
+
+
+def _forget_starts(queue: LocalQueue) -> None:
+    """Forget the starts of the deleted `queue`."""
+    if isinstance(queue, ClassicQueue) and queue.position_starts is not None:
+        queue.position_starts.forget()
+
+
+def _restore_starts(starts: PositionStarts, priority_max: int, levels: dict[int, RecoveredQueue]) -> None:
+    """Restore the starts of the recovered messages of a queue, by priority level."""
+    for level, messages in levels.items():
+        if messages.positions.count:
+            starts.restore(priority_max - level, messages.positions.get(0), messages.end)
+    starts.save()
 
 
 class VhostDependencies(Struct, frozen=True, kw_only=True):

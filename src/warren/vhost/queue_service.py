@@ -152,6 +152,11 @@ class QueueService(Generic[Q]):
         requester.authorizer.check_read(self._name(name))
         return self._live(requester, name)
 
+    def number_of(self, name: str) -> int:
+        """Return the number of the queue `name` on disk; 0 if nothing of it survives a restart."""
+        record = self._record(name)
+        return 0 if record is None else record.number
+
     def _live(self, requester: Requester, name: str) -> Q:
         queue = self._name(name)
         record, live = self._record(name), self._topology.queues.get(name)

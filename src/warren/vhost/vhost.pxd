@@ -24,6 +24,7 @@ cdef class VirtualHost(QueueHost):
     cdef readonly object streams
     cdef readonly bint has_store
     cdef readonly object tracer
+    cdef public object published_positions
 
     @cython.locals(destinations=tuple)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1

@@ -15,6 +15,7 @@ from warren.store.streams.stream_store import StreamStore
 from warren.vhost.dead_letter_router import DeadLetterRouter
 from warren.vhost.expiry import Expiry
 from warren.vhost.message_tracer import MessageTracer
+from warren.vhost.published_positions import PublishedPositions
 from warren.vhost.write_barrier import WriteBarrier
 
 # The results of `publish`; ROUTED is 0, as it is for queues.
@@ -29,7 +30,8 @@ class VirtualHost(QueueHost):
 
     __slots__ = (
         "_dead_letter_router", "bytes_received", "bytes_sent", "expiry", "has_store", "history", "name",
-        "permission_generation", "queue_unused", "queues", "router", "stores", "streams", "tracer",
+        "permission_generation", "published_positions", "queue_unused", "queues", "router", "stores",
+        "streams", "tracer",
     )  # fmt: skip
 
     def __init__(self, name: str, router: Router, turn: Turn) -> None:
@@ -53,6 +55,8 @@ class VirtualHost(QueueHost):
         # The store of the messages of streams.
         self.streams: StreamStore | None = None
         self.has_store = False
+        # The positions of other brokers' queues that were published here; None while nobody has asked.
+        self.published_positions: PublishedPositions | None = None
         # Publishes traces of messages; None while tracing is off.
         self.tracer: MessageTracer | None = None
 
