@@ -406,6 +406,10 @@ export interface FederationLink {
   consumer_tag?: string;
   /** Unix time of the last delivery by the source; 0 if there was none. */
   delivered_at: number;
+  /** How often it delivers: exactly once, at least once or at most once. */
+  delivery: string;
+  /** Why not exactly once, although that was asked for; else empty. */
+  delivery_reason: string;
   /** The addresses of the destination, without credentials. */
   destination_uris: string[];
   /** Messages removed from the source by a filter or a rule of the link. */
@@ -1320,6 +1324,10 @@ export interface Shovel {
   connected_at: number;
   /** Unix time of the last delivery by the source; 0 if there was none. */
   delivered_at: number;
+  /** How often it delivers: exactly once, at least once or at most once. */
+  delivery: string;
+  /** Why not exactly once, although that was asked for; else empty. */
+  delivery_reason: string;
   dest_exchange?: string;
   dest_exchange_key?: string;
   dest_protocol?: string;

@@ -1,8 +1,8 @@
 """The definition of a shovel: the parameter `shovel`, its validation, and its meaning.
 
 Keys, order and texts are RabbitMQ 3.10.8's, measured. Keys that later versions added are accepted:
-`predeclared`, and the protocol `local`, whose ends are this node. Three keys are Warren's own: `rate-limit`,
-`filter-headers` and `filter-routing-key`.
+`predeclared`, and the protocol `local`, whose ends are this node. Four keys are Warren's own: `rate-limit`,
+`filter-headers`, `filter-routing-key` and `exactly-once`.
 """
 
 from collections.abc import Mapping
@@ -115,6 +115,8 @@ class ShovelDefinition(Struct, frozen=True, kw_only=True):
     # exchange, are forwarded; None matches all.
     filter_headers: Mapping[str, Json] = {}
     filter_routing_key: str | None = None
+    # True to deliver exactly once if both brokers are Warrens.
+    is_exactly_once: bool = False
 
 
 def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> list[str]:
@@ -134,6 +136,8 @@ def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> 
             errors.append("Cannot specify 'no-ack' and numerical 'delete-after'")
     if _is_amqp091(table, "dest") and "dest-exchange" in table and "dest-queue" in table:
         errors.append("Cannot specify 'dest-exchange' and 'dest-queue'")
+    if table.get("exactly-once") is True and table.get("ack-mode", ON_CONFIRM) != ON_CONFIRM:
+        errors.append(f"Cannot specify 'exactly-once' without the ack-mode '{ON_CONFIRM}'")
     checks: dict[str, Check] = {
         "reconnect-delay": validation.number,
         "ack-mode": validation.one_of(*ACK_MODES),
@@ -144,6 +148,7 @@ def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> 
         "rate-limit": _rate,
         "filter-headers": _headers,
         "filter-routing-key": validation.string,
+        "exactly-once": validation.boolean,
     }
     return errors + validation.fields(name, value, checks, mandatory=("src-uri", "dest-uri"))
 
@@ -198,6 +203,7 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
         rate_limit=float(rate) if isinstance(rate, int | float) else None,
         filter_headers=settings.table("filter-headers"),
         filter_routing_key=settings.optional_text("filter-routing-key"),
+        is_exactly_once=settings.is_set("exactly-once"),
     )
     return "; ".join(settings.errors) or definition
 

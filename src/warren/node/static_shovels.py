@@ -24,6 +24,7 @@ from warren.shovel.shovel_settings import STATIC_VHOST, ShovelSettings
 _NUMBERS = frozenset(("prefetch-count", "src-prefetch-count", "reconnect-delay", "rate-limit"))
 _COUNTS = frozenset(("delete-after", "src-delete-after"))
 _TABLES = ("-args", "-properties", "-headers")
+_FLAGS = frozenset(("src-predeclared", "dest-predeclared", "exactly-once"))
 _BOOLEANS = {"true": True, "false": False}
 
 
@@ -118,6 +119,4 @@ def _value(key: str, text: str) -> Json:
             return table
     except (ValueError, RecursionError):
         return text
-    return (
-        _BOOLEANS.get(text, text) if key.startswith(("add-", "dest-add-")) or "predeclared" in key else text
-    )
+    return _BOOLEANS.get(text, text) if key.startswith(("add-", "dest-add-")) or key in _FLAGS else text

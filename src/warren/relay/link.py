@@ -19,7 +19,7 @@ from warren.model.coroutine_driver import drive
 from warren.model.samples import Samples
 from warren.model.turn import Turn
 from warren.relay.dialer import Dialer
-from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings, Log
+from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings, Log, delivery_of
 from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
 from warren.wire.properties import BasicProperties
 
@@ -126,6 +126,7 @@ class Link:
         destination = run.destination if run is not None else None
         hold, hold_since = forwarder.hold() if forwarder is not None else (Hold.NONE, 0)
         error = self._last_error
+        delivery = run.delivery if run is not None else delivery_of(self._settings, None, None)
         return LinkStatus(
             key=self.key,
             state=self.state,
@@ -158,6 +159,8 @@ class Link:
             source_counted_at=run.source_counted_at if run is not None else 0,
             paused_since=run.paused_since if run is not None else 0,
             source_queue=run.consumed_queue if run is not None else "",
+            delivery=delivery.guarantee,
+            delivery_reason=delivery.reason,
         )
 
     # --- private ----------------------------------------------------------------------------------

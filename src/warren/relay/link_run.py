@@ -15,7 +15,15 @@ from warren.limits import FRAME_OVERHEAD, FRAME_SIZE_MAX
 from warren.limits_relay import LINK_RECONNECT_MAX_MS, LINK_SETTLE_MS, SOURCE_COUNTED_MS
 from warren.model.coroutine_driver import Pending, drive
 from warren.model.message import Message
+from warren.model.message_position import (
+    POSITIONS_ARGUMENT,
+    POSITIONS_REALM,
+    MessagePosition,
+    take_position,
+    with_position,
+)
 from warren.model.turn import Turn
+from warren.relay.delivery_guarantee import DeliveryGuarantee, Guarantee, exactly_once
 from warren.relay.dialer import Dialer
 from warren.relay.endpoint import Endpoint, EndpointConnection, connect
 from warren.relay.forwarder import (
@@ -56,6 +64,9 @@ class LinkSettings(Struct, frozen=True, kw_only=True):
     rate_max: float | None = None
     # What is not accepted is removed from the source and not forwarded; None accepts everything.
     message_filter: LinkFilter | None = None
+    # True to deliver exactly once if both brokers can; needs ON_CONFIRM, and a plan that connects to both
+    # before it opens channels.
+    is_exactly_once: bool = False
 
 
 class LinkPlan(Protocol):
@@ -109,11 +120,11 @@ class LinkRun(ForwardingListener):
     """The connections and the forwarder of one run."""
 
     __slots__ = (
-        "_after", "_attempt", "_dialer", "_failure", "_filter", "_log", "_name", "_plan", "_settings",
-        "_started_at", "_tear_down_connections", "_turn", "consumed_queue", "consuming", "destination",
-        "forwarder", "is_abandoned", "is_completed", "is_ended", "is_set_up", "is_torn_down", "outcome",
-        "paused_since", "property_list_size_max", "publishing", "set_up_ended", "settled", "source",
-        "source_counted_at", "source_ready",
+        "_after", "_attempt", "_dialer", "_failure", "_filter", "_has_positions", "_log", "_name", "_plan",
+        "_settings", "_started_at", "_tear_down_connections", "_turn", "consumed_queue", "consuming",
+        "destination", "forwarder", "is_abandoned", "is_completed", "is_ended", "is_set_up", "is_torn_down",
+        "outcome", "paused_since", "property_list_size_max", "publishing", "set_up_ended", "settled",
+        "source", "source_counted_at", "source_ready",
     )  # fmt: skip
 
     def __init__(
@@ -168,6 +179,8 @@ class LinkRun(ForwardingListener):
         self.property_list_size_max = FRAME_SIZE_MAX - _HEADER_SIZE
         # True if it has ended because the requested number of messages was forwarded.
         self.is_completed = False
+        # True if messages are delivered and published with their positions, for exactly once.
+        self._has_positions = False
         # The number of messages ready in the source and when that was known; -1: unknown.
         self.source_ready = -1
         self.source_counted_at = 0
@@ -228,6 +241,10 @@ class LinkRun(ForwardingListener):
         channel = await connection.open_channel(DestinationListener(self.forwarder, self))
         if self._settings.ack_mode is AckMode.ON_CONFIRM:
             await channel.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
+        self._has_positions = self.delivery.guarantee is Guarantee.EXACTLY_ONCE
+        if self._has_positions:
+            announcement = methods.AccessRequest(realm=POSITIONS_REALM)
+            await channel.call(announcement, methods.AccessRequestOk)
         self.publishing = channel
         self.forwarder.attach_destination(connection, channel)
         return channel
@@ -256,6 +273,8 @@ class LinkRun(ForwardingListener):
         BrokerRefused.
         """
         assert self.consuming is not None
+        if self._has_positions:
+            arguments = {**(arguments or {}), POSITIONS_ARGUMENT: True}
         consume = methods.BasicConsume(
             queue=queue,
             consumer_tag=consumer_tag,
@@ -312,9 +331,14 @@ class LinkRun(ForwardingListener):
 
         Raises BrokerRefused if no frame of the destination has room for its properties.
         """
+        position: MessagePosition | None = None
+        if self._has_positions:
+            message, position = _without_position(message)
         if self._filter is not None and not self._filter.accepts(message):
             return None
         transformed = self._plan.transform(message, is_redelivered)
+        if position is not None and transformed is not None:
+            transformed = with_position(transformed, position)
         if transformed is not None and len(transformed.property_list) > self.property_list_size_max:
             raise BrokerRefused(_too_large(transformed, self.property_list_size_max))
         return transformed
@@ -368,6 +392,11 @@ class LinkRun(ForwardingListener):
         return self.is_set_up and self.source is not None and self.source.connection.is_open
 
     @property
+    def delivery(self) -> DeliveryGuarantee:
+        """How often the run delivers each message."""
+        return delivery_of(self._settings, self.source, self.destination)
+
+    @property
     def has_worked(self) -> bool:
         """True if the run was of use, so that the next attempt may follow soon."""
         duration = self._turn.now() - self._started_at
@@ -413,6 +442,28 @@ def _too_large(message: Message, most: int) -> str:
         named += f", message-id '{message_id}'"
     size = len(message.property_list)
     return f"destination: a message ({named}) has {size} bytes of properties, and its frames hold {most}"
+
+
+def delivery_of(
+    settings: LinkSettings, source: EndpointConnection | None, destination: EndpointConnection | None
+) -> DeliveryGuarantee:
+    """How often a link with `settings` delivers each message, with the connections that it has."""
+    if settings.ack_mode is not AckMode.ON_CONFIRM:
+        return DeliveryGuarantee(Guarantee.AT_MOST_ONCE, "")
+    if not settings.is_exactly_once:
+        return DeliveryGuarantee(Guarantee.AT_LEAST_ONCE, "")
+    if source is None or destination is None:
+        return exactly_once(None, None)
+    return exactly_once(source.connection.server_properties, destination.connection.server_properties)
+
+
+def _without_position(message: Message) -> tuple[Message, MessagePosition]:
+    """Split a message that the source has delivered from its position."""
+    taken = take_position(message.property_list)
+    if taken is None:
+        raise BrokerRefused("source: a message was delivered without its position")
+    property_list, position = taken
+    return message.with_property_list(property_list), position
 
 
 async def at_end(end: str, coroutine: Coroutine[Pending, None, None]) -> None:

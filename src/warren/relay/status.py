@@ -4,6 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from warren.relay.delivery_guarantee import Guarantee
+
 
 class LinkKind(StrEnum):
     """What a link belongs to."""
@@ -113,6 +115,9 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     source_counted_at: int
     # Since when it has not been running, over all attempts to connect; 0 while it is running.
     down_since: int = 0
+    # How often it delivers each message, and why not exactly once although that was asked for; else empty.
+    delivery: Guarantee = Guarantee.AT_LEAST_ONCE
+    delivery_reason: str = ""
     # Since when a federated queue wants no messages, so that the link does not consume; 0 if it does.
     paused_since: int = 0
     # The queue it consumes; empty while it consumes none.

@@ -168,6 +168,7 @@ def link_settings(settings: ShovelSettings) -> LinkSettings:
         reconnect_delay_ms=definition.reconnect_delay_s * 1000,
         rate_max=definition.rate_limit,
         message_filter=_message_filter(definition),
+        is_exactly_once=definition.is_exactly_once,
     )
 
 

@@ -91,6 +91,13 @@ def test_a_policy_with_upstreams_has_the_errors_of_rabbitmq(
         ({"src-consumer-name": "c"}, ['Unrecognised terms [{<<"src-consumer-name">>,<<"c">>}] in n']),
         ({"rate-limit": 0.5, "filter-headers": {"a": 1}, "filter-routing-key": "a.#"}, []),
         ({"rate-limit": 0}, ["rate-limit should be a number of messages per second, actually was 0"]),
+        ({"exactly-once": True, "ack-mode": "on-confirm"}, []),
+        ({"exactly-once": False, "ack-mode": "no-ack"}, []),
+        ({"exactly-once": 1}, ["exactly-once should be boolean, actually was 1"]),
+        (
+            {"exactly-once": True, "ack-mode": "on-publish"},
+            ["Cannot specify 'exactly-once' without the ack-mode 'on-confirm'"],
+        ),
         ({"filter-headers": []}, ["filter-headers should be a table, actually was []"]),
         ({"filter-routing-key": 5}, ["filter-routing-key should be binary, actually was 5"]),
         (
@@ -186,6 +193,7 @@ def test_the_other_keys_of_a_shovel_are_read() -> None:
         rate_limit=2,
         filter_headers={"a": 1},
         filter_routing_key="#",
+        exactly_once=False,
     )
     assert found.source == ShovelSource(
         uris=("amqp://a", "amqp://b"),
@@ -199,6 +207,8 @@ def test_the_other_keys_of_a_shovel_are_read() -> None:
     assert found.destination == ShovelDestination(uris=(URI,), exchange="f", is_predeclared=True)
     assert (found.ack_mode, found.rate_limit) == ("no-ack", 2.0)
     assert (found.filter_headers, found.filter_routing_key) == ({"a": 1}, "#")
+    assert not found.is_exactly_once
+    assert parsed(exactly_once=True).is_exactly_once
 
 
 @pytest.mark.parametrize(

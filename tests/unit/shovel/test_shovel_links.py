@@ -17,6 +17,8 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.shovel_definition import ShovelDefinition, ShovelDestination, ShovelSource
 from warren.model.coroutine_driver import drive
+from warren.model.message_position import POSITIONS_CAPABILITY
+from warren.relay.delivery_guarantee import Guarantee
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
 from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
@@ -255,6 +257,46 @@ def test_a_filter_removes_what_it_does_not_accept() -> None:
     site.publish("from", b"b", headers={"k": "w"})
     assert site.take("to") == [b"a"]
     assert (site.ready("from"), site.status().counters.dropped) == (0, 1)
+
+
+def started_with_positions() -> Site:
+    """A site whose brokers announce that they know positions, as Warren does."""
+    site = started()
+    for broker in site.network.brokers.values():
+        broker.server.settings.handshake.server_properties[POSITIONS_CAPABILITY] = True
+        # What they announce is made anew.
+        broker.server.offer.rename_cluster("c")
+    return site
+
+
+def test_exactly_once_passes_positions_on_and_leaves_the_message_as_it_was() -> None:
+    site = started_with_positions()
+    site.shovel(src_queue="from", dest_queue="to", exactly_once=True, filter_headers={"k": "v"})
+    status = site.status()
+    assert (status.delivery, status.delivery_reason) == (Guarantee.EXACTLY_ONCE, "")
+    site.publish("from", b"a", headers={"k": "v", "x-warren-position": 1})
+    site.publish("from", b"b", headers={"k": "w"})
+    (message,) = site.messages("to")
+    assert message == (b"a", BasicProperties(headers={"k": "v", "x-warren-position": 1}))
+    assert (site.ready("from"), site.status().counters.dropped) == (0, 1)
+
+
+def test_exactly_once_is_at_least_once_if_a_broker_does_not_know_positions() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to", exactly_once=True)
+    status = site.status()
+    assert status.delivery is Guarantee.AT_LEAST_ONCE
+    assert status.delivery_reason == (
+        "the source and the destination are not Warren, or of a version without message positions"
+    )
+    site.publish("from", b"a")
+    assert site.messages("to") == [(b"a", BasicProperties())]
+
+
+def test_a_shovel_without_confirms_delivers_at_most_once() -> None:
+    site = started_with_positions()
+    site.shovel(src_queue="from", dest_queue="to", ack_mode="on-publish")
+    assert site.status().delivery is Guarantee.AT_MOST_ONCE
 
 
 def test_one_shovel_that_fails_leaves_the_others_running() -> None:

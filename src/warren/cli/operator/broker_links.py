@@ -234,7 +234,7 @@ _SHOVELS: tuple[OperatorCommand, ...] = (
         text="List shovels, and why those that stand still do so.",
         path="/shovels",
         within="/shovels/{vhost}",
-        columns=("vhost", "name", "type", "state", "forwarded", "lag_messages", "why"),
+        columns=("vhost", "name", "type", "state", "delivery", "forwarded", "lag_messages", "why"),
         renamed=SHOVEL_FIELDS,
     ),
     CustomCommand(

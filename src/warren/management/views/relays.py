@@ -74,6 +74,8 @@ class LinkFactsShape(TypedDict):
     unconfirmed: Annotated[int, doc("Messages published that the destination has not confirmed.")]
     prefetch_count: Annotated[int, doc("The prefetch of its consumer at the source; 0 is no limit.")]
     rate_max: Annotated[float | None, doc("The rate limit in messages per second; null if it has none.")]
+    delivery: Annotated[str, doc("How often it delivers: exactly once, at least once or at most once.")]
+    delivery_reason: Annotated[str, doc("Why not exactly once, although that was asked for; else empty.")]
     lag_messages: Annotated[int | None, doc("Messages ready at the source; null if that is not known.")]
     lag_messages_at: Annotated[int, doc("Unix time at which they were counted; 0 if never.")]
     lag_seconds: Annotated[
@@ -310,6 +312,8 @@ def _facts(
         "unconfirmed": status.unconfirmed,
         "prefetch_count": status.prefetch_count,
         "rate_max": status.rate_max,
+        "delivery": status.delivery.value,
+        "delivery_reason": status.delivery_reason,
         "lag_messages": None if status.source_ready < 0 else status.source_ready,
         "lag_messages_at": status.source_counted_at,
         "lag_seconds": lag_seconds(status),
