@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import time
+import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -59,8 +60,16 @@ def asking(port: int) -> Ask:
     def ask(path: str) -> Any:
         request = urllib.request.Request(f"http://127.0.0.1:{port}/api{path}")
         request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            # The port of AMQP is open before that of HTTP.
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.load(answer)
+            except urllib.error.URLError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     return ask
 
