@@ -4,6 +4,9 @@
 CLIENT_HANDSHAKE_MS = 60_000
 # The time to wait for connection.close-ok, as RabbitMQ's shovels and federation links do.
 CLIENT_CLOSING_MS = 10_000
+# Heartbeats of links, unless the URI has others, as with RabbitMQ's shovels and links: with the minute that
+# brokers propose, a network that drops everything would be noticed after two to three minutes.
+LINK_HEARTBEAT_S = 10
 # The shortest pause before a link tries again: a broker that is restarted is back after some seconds.
 LINK_RECONNECT_MIN_MS = 1_000
 # The longest one, to which it is doubled: a broker that is down costs nothing, and nobody has to wait long.

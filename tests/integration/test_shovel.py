@@ -48,6 +48,25 @@ def test_a_shovel_moves_messages_to_another_broker_until_it_is_deleted(
         assert client.get("/parameters/shovel") == []
 
 
+def test_a_link_that_goes_silent_is_noticed_by_heartbeats_of_ten_seconds(
+    node: BrokerProcess, other: BrokerProcess, client: HttpClient
+) -> None:
+    for name, query, heartbeat_s in (("ten", "", 10), ("four", "?heartbeat=4", 4)):
+        put_shovel(
+            client, name, src_uri=uri(other.port) + query, src_queue=name, dest_uri="amqp://", dest_queue=name
+        )
+        await_state(client, name, "running")
+        there = HttpClient(other)
+        (agreed,) = [
+            each["timeout"]
+            for each in there.get("/connections")
+            if each["client_properties"].get("connection_name") == f"Shovel {name}"
+        ]
+        there.close()
+        assert agreed == heartbeat_s
+        assert client.status(f"DELETE /shovels/vhost/%2F/{name}") == 204
+
+
 @pytest.mark.parametrize("ack_mode", ["on-confirm", "on-publish", "no-ack"])
 def test_a_node_shovels_to_itself_without_a_socket(
     node: BrokerProcess, client: HttpClient, ack_mode: str

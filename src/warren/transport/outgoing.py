@@ -16,7 +16,12 @@ from warren.client.connection import ClientConnection, ClientPhase, ConnectionLi
 from warren.client.errors import BrokerRefused
 from warren.client.login import PLAIN, ClientLogin
 from warren.client.uri import ClientTls, Target
-from warren.limits_relay import CLIENT_HANDSHAKE_MS, CLIENT_HANDSHAKE_MS_MAX, CLIENT_TLS_FILE_SIZE_MAX
+from warren.limits_relay import (
+    CLIENT_HANDSHAKE_MS,
+    CLIENT_HANDSHAKE_MS_MAX,
+    CLIENT_TLS_FILE_SIZE_MAX,
+    LINK_HEARTBEAT_S,
+)
 from warren.model.coroutine_driver import drive
 from warren.session.peer import Peer
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
@@ -220,7 +225,7 @@ def _login(target: Target, name: str, timeout_ms: int) -> ClientLogin:
         vhost=target.vhost,
         connection_name=name,
         mechanisms=target.mechanisms,
-        heartbeat_s=target.heartbeat_s,
+        heartbeat_s=LINK_HEARTBEAT_S if target.heartbeat_s is None else target.heartbeat_s,
         frame_size_max=target.frame_size_max,
         channels_max=target.channels_max,
         handshake_ms=timeout_ms,
