@@ -8,6 +8,7 @@ both ways while their links are cut for two minutes. Ends with a table, and a li
 import argparse
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -67,8 +68,9 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=FULL.messages, help="of each proof: %(default)s")
     parser.add_argument("--cut", type=float, default=FULL.cut_s, help="seconds without network: %(default)s")
     parser.add_argument("--only", default="", help="run the proofs whose names contain this")
-    parser.add_argument("--seed", type=int, default=1, help="of losses of power: %(default)s")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of losses of power")
     options = parser.parse_args()
+    print(f"seed {options.seed}")
     tasks = [task for task in all_tasks() if options.only in task.name]
     runnable = [task for task in tasks if not task.obstacle]
     for task in tasks:
