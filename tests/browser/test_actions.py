@@ -422,7 +422,7 @@ def test_the_topology_is_navigated_by_keyboard_and_searched_by_name(node: Broker
     tab.open("topology?vhost=%2F&kind=exchange&name=hub")
     expect(page.locator("svg .node")).to_have_count(13)
     expect(page.locator("svg .more")).to_have_text("+8 more →")
-    expect(page.get_by_label("Links").get_by_role("row")).to_have_count(13)
+    expect(page.get_by_label("Bindings").get_by_role("row")).to_have_count(13)
     page.get_by_role("link", name="queue spoke-03").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Topology of spoke-03")

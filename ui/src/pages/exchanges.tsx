@@ -23,8 +23,6 @@ import { BindForm, BindingTable } from "./bindings";
 import { RouteTrace } from "./route-trace";
 
 export const DEFAULT_EXCHANGE = "amq.default";
-/** The type of exchanges that federation declares at an upstream; nobody else has a use for it. */
-const FEDERATION_UPSTREAM = "x-federation-upstream";
 const exchangeName = (name: string): string => name || "(default)";
 
 export function Exchanges() {
@@ -85,7 +83,8 @@ function Features({ exchange }: { exchange: Exchange }) {
 
 function NewExchange({ close }: { close: () => void }) {
   const { data } = useLive<Overview>(`${path("overview")}?columns=exchange_types`);
-  const types = data?.exchange_types.map(({ name }) => name).filter((name) => name !== FEDERATION_UPSTREAM) ?? [
+  // Types with a purpose of their own, such as that of federation at an upstream, are not for users.
+  const types = data?.exchange_types.filter((type) => !type.internal_purpose).map(({ name }) => name) ?? [
     "direct",
     "fanout",
     "topic",
