@@ -18,7 +18,7 @@ from warren.client.uri import Target
 from warren.errors import NotFound
 from warren.federation.exchange_forwarding import ExchangeForwarding
 from warren.federation.exchange_run import ExchangeRun, FederatedExchange
-from warren.federation.link_names import SUFFIXES, internal_exchange_name
+from warren.federation.link_names import SUFFIXES, internal_exchange_name, is_possible
 from warren.limits_relay import FORMER_CLUSTER_NAMES_MAX
 from warren.metadata.records import BindingRecord
 from warren.model.coroutine_driver import drive
@@ -132,6 +132,8 @@ class ExchangeLink:
     async def _delete(self, upstream: EndpointConnection, cluster_name: str) -> None:
         """Delete the queue and the internal exchanges that the link has under `cluster_name`."""
         queue = self._federated.queue_name(upstream.target.vhost, cluster_name)
+        if not is_possible(queue):
+            return
         channel = await upstream.connection.open_channel(ChannelListener())
         await channel.call(methods.QueueDelete(queue=queue), methods.QueueDeleteOk)
         for suffix in SUFFIXES:

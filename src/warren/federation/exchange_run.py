@@ -23,7 +23,7 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.errors import CommandInvalid, NotFound, PreconditionFailed
 from warren.federation.exchange_forwarding import ExchangeForwarding, PropertyLimit, Source
-from warren.federation.link_names import SUFFIXES, internal_exchange_name, upstream_queue_name
+from warren.federation.link_names import SUFFIXES, internal_exchange_name, is_possible, upstream_queue_name
 from warren.federation.propagated_bindings import LinkPlace, PropagatedBinding, PropagatedBindings
 from warren.limits_relay import BINDINGS_UNANSWERED_MAX, FORMER_QUEUE_CHECKED_MS, INTERNAL_EXCHANGE_CHECKED_MS
 from warren.metadata.federation_definition import Upstream
@@ -159,6 +159,8 @@ class ExchangeRun(ChannelListener):
             "x-queue-type": None if upstream.queue_type == "classic" else upstream.queue_type,
         }
         present = {name: value for name, value in arguments.items() if value is not None}
+        if not is_possible(self.queue):
+            raise BrokerRefused(f"'{self.queue}' and the internal exchange have names of more than 255 bytes")
         queue = methods.QueueDeclare(queue=self.queue, durable=True, arguments={**present, **_PURPOSE})
         await self._channel.call(queue, methods.QueueDeclareOk)
         if not await self._exists(upstream.exchange):
@@ -226,6 +228,8 @@ class ExchangeRun(ChannelListener):
     async def drain(self, cluster_name: str) -> None:
         """Forward what waits in the queue of a former name of this cluster, and delete it."""
         queue, consumer_tag = self._federated.queue_name(self._upstream_vhost, cluster_name), ""
+        if not is_possible(queue):
+            return
         for suffix in SUFFIXES:
             await self._delete_exchange(internal_exchange_name(queue, suffix))
         run, channel = self._link_run, self._link_run.consuming

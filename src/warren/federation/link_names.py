@@ -4,6 +4,8 @@ A downstream that is replaced, also RabbitMQ by Warren, finds the queue of its p
 all messages in it.
 """
 
+from warren.limits import NAME_SIZE_MAX
+
 # The two suffixes of internal exchanges: the bindings are made anew at one of them while the other has the
 # old ones, which is deleted afterwards.
 SUFFIXES = ("A", "B")
@@ -26,6 +28,11 @@ def upstream_queue_name(upstream: tuple[str, str], downstream: tuple[str, str], 
 def internal_exchange_name(queue: str, suffix: str) -> str:
     """The exchange at the upstream that is bound to `queue`."""
     return f"{queue} {suffix}"
+
+
+def is_possible(queue: str) -> bool:
+    """True if the names of `queue` and of its internal exchanges are short enough for AMQP."""
+    return len(internal_exchange_name(queue, SUFFIXES[0]).encode("utf-8", "surrogateescape")) <= NAME_SIZE_MAX
 
 
 def connection_name(upstream: str, policy: str) -> str:

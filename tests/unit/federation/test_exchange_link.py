@@ -142,6 +142,14 @@ def test_a_link_removed_while_it_changes_its_name_removes_both_queues(sites: Two
     assert sites.internal_exchanges() == []
 
 
+def test_a_name_of_the_cluster_that_was_too_long_for_the_upstream_is_forgotten(sites: TwoSites) -> None:
+    sites.rename_cluster("long" * 80)
+    assert not sites.is_running
+    sites.rename_cluster("d")
+    assert sites.is_running
+    assert queues_of(sites.there) == {RENAMED: 0}
+
+
 def test_an_upstream_that_is_not_cleaned_up_keeps_the_old_queue() -> None:
     sites = TwoSites().start()
     sites.federate(resource_cleanup_mode="never")
