@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from urllib.parse import quote
 from tests.integration.broker_process import BrokerProcess
 
 TIMEOUT_S = 30
+# A broker closes a connection that was idle for longer.
+IDLE_S_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class HttpClient:
 
     def __init__(self, node: ManagedBroker, user: str | None = "guest:guest") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+        self._used_at = time.monotonic()
         self._headers = {}
         if user is not None:
             self._headers["authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
@@ -47,6 +51,10 @@ class HttpClient:
         """The response to `line`, a method and the path after `/api`; a body of bytes is sent as it is."""
         method, path = line.split(" ", 1)
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        if time.monotonic() - self._used_at > IDLE_S_MAX:
+            # The next request opens it again.
+            self._connection.close()
+        self._used_at = time.monotonic()
         self._connection.request(method, "/api" + path, data, {**self._headers, **headers})
         response = self._connection.getresponse()
         content = response.read()
