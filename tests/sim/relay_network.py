@@ -22,10 +22,15 @@ from warren.relay.dialer import Dialer
 from warren.session.connection import Connection
 
 # An end of a cut connection learns of it within this time (ms), which is less than the pause before a link
-# connects again and the time in which a crashed broker starts.
+# connects again and the time in which a crashed broker starts, or sometimes long after that.
 CUT_NOTICED_MS_MAX = 800
+CUT_NOTICED_LATE_MS_MAX = 10_000
 # Dialling takes at most this time (ms).
 DIAL_MS_MAX = 50
+# Whatever happens, all is at rest after so many pieces; a message that moves for ever would need more.
+FLOW_PIECES_MAX = 20_000
+# Class and method of basic.consume.
+_CONSUME = b"\x00\x3c\x00\x14"
 # Sizes of the pieces in which bytes pass.
 PIECES = (1, 40, 300, 100_000)
 
@@ -45,6 +50,8 @@ class Wire:
         self.to_client = bytearray()
         # Nothing passes until this time.
         self.held_until = 0
+        # How often the client has begun to consume.
+        self.consume_count = 0
 
     @property
     def is_local(self) -> bool:
@@ -53,7 +60,9 @@ class Wire:
 
     def collect(self) -> None:
         """Take the output of both ends."""
-        self.to_server += b"".join(bytes(part) for part in self.client.take_output())
+        sent = b"".join(bytes(part) for part in self.client.take_output())
+        self.consume_count += sent.count(_CONSUME)
+        self.to_server += sent
         self.to_client += b"".join(bytes(part) for part in self.server.take_output())
         self.client.output_written()
         self.server.output_written()
@@ -99,6 +108,8 @@ class Network:
         self._timer_count = 0
         # Until when a site refuses connections.
         self.refused_until = dict.fromkeys(names, 0)
+        # An end of a cut connection learns of it within this time (ms).
+        self.noticed_ms_max = CUT_NOTICED_MS_MAX
         self.cut_count = 0
         self.crash_count = 0
         # The number of ends that have not noticed yet that their connection was cut.
@@ -109,6 +120,8 @@ class Network:
         self.step_count = 0
         self.planned_step = 0
         self.planned: Callable[[], None] = lambda: None
+        # Called at each step.
+        self.each_step: Callable[[], None] = lambda: None
         # All nodes ever started.
         self.nodes: list[Node] = []
         self.sites = {name: Site(name, chance, self.clock, self._dialer) for name in names}
@@ -170,7 +183,7 @@ class Network:
         self.wires.remove(wire)
         self.unnoticed_count += 2
         for end in (wire.client, wire.server):
-            delay_ms = self.chance.choice((0, self.chance.randrange(CUT_NOTICED_MS_MAX)))
+            delay_ms = self.chance.choice((0, self.chance.randrange(self.noticed_ms_max)))
             if wire.client_node.is_dead and end is wire.client:
                 # So that no coroutine of the dead node is left in the middle of a call.
                 delay_ms = 0
@@ -219,6 +232,7 @@ class Network:
 
     def _count_step(self) -> None:
         self.step_count += 1
+        self.each_step()
         if self.step_count == self.planned_step:
             self.planned()
 
@@ -267,10 +281,13 @@ class Network:
 
     def flow(self) -> None:
         """Pass all bytes, and perform all writes, as long as there are any."""
+        pieces = 0
         while True:
             was_busy = False
             while self.pass_bytes():
                 was_busy = True
+                pieces += 1
+                assert pieces < FLOW_PIECES_MAX, "it does not come to rest"
             for node in self.running():
                 node.run_turns()
                 if not node.is_idle:

@@ -236,3 +236,49 @@ def test_no_message_of_a_federated_queue_is_lost_or_moves_without_need(
 ) -> None:
     make_small(monkeypatch, 8_192)
     Simulation(seed).run()
+
+
+@pytest.mark.seeds(SEEDS // 10)
+def test_messages_come_to_rest_between_two_queues_whose_consumers_are_busy(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_small(monkeypatch, 8_192)
+    simulation = Simulation(len(LAYOUTS) * len(FAULTS) * seed + 1)
+    chance, sites = simulation.chance, simulation.network.sites
+    first = Consumer(sites["a"], QUEUE, chance.choice((1, 5)))
+    # It is fast at first, so that the window of its link grows.
+    for _ in range(chance.randrange(3, 8)):
+        for _ in range(20):
+            simulation.publishers["b"].publish("", QUEUE)
+        for _ in range(10):
+            simulation.network.flow()
+            first.poll()
+            first.acknowledge(100)
+    # From here on it acknowledges nothing.
+    for _ in range(chance.randrange(5, 20)):
+        simulation.publishers["b"].publish("", QUEUE)
+    simulation.settle()
+    simulation.consumers["b"].append(Consumer(sites["b"], QUEUE, chance.choice((1, 5))))
+    simulation.settle()
+    simulation.check_calm()
+    simulation.network.check_reports()
+
+
+def test_a_slow_consumer_has_few_messages_brought_and_the_link_seldom_begins_to_consume(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_small(monkeypatch, 8_192)
+    simulation = Simulation(0)
+    for _ in range(200):
+        simulation.publishers["a"].publish("", QUEUE)
+    consumer = Consumer(simulation.network.sites["b"], QUEUE, 1)
+    simulation.settle()
+    (wire,) = simulation.network.remote_wires()
+    before = wire.consume_count
+    for _ in range(60):
+        consumer.poll()
+        assert len(consumer.acknowledge(1)) == 1
+        simulation.settle()
+        assert simulation.network.sites["b"].node.depth(QUEUE) <= 5
+    wire.collect()
+    assert wire.consume_count - before <= 40

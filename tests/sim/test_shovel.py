@@ -96,7 +96,7 @@ class Simulation:
 
     def publish(self) -> None:
         if self.network.sites["a"].running is not None:
-            for _ in range(self.chance.randrange(1, 6)):
+            for _ in range(self.chance.choice((1, 5, 30))):
                 self.publisher.publish("", SOURCE)
 
     # --- the run ------------------------------------------------------------------------------------
