@@ -68,11 +68,15 @@ class PositionStarts:
         return starts
 
     def restore(self, rank: int, first: int, end: int) -> None:
-        """Keep the starts of the recovered positions of level `rank`, which are from `first` up to `end`."""
-        base = rank << RANK_SHIFT
-        ranges = [entry for entry in self._recovered.get(rank, ()) if entry[0] > base + first]
-        if not ranges or ranges[-1][0] < base + end:
-            ranges.append((base + end, self._last))
+        """Keep the starts of the recovered positions of level `rank`, which are from `first` up to `end`.
+
+        From `end` on this start gives them, also those that an earlier one has given.
+        """
+        first_place, end_place = (rank << RANK_SHIFT) + first, (rank << RANK_SHIFT) + end
+        ranges: _Ranges = []
+        for range_end, start in (*self._recovered.get(rank, ()), (end_place, self._last)):
+            if range_end > first_place and (not ranges or ranges[-1][0] < end_place):
+                ranges.append((min(range_end, end_place), start))
         if len(ranges) > POSITION_STARTS_MAX:
             # The later start has given no position in the range of the earlier one.
             del ranges[: len(ranges) - POSITION_STARTS_MAX]

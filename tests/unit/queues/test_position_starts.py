@@ -8,6 +8,7 @@ from tests.unit.session.client import FRAME_SIZE_MAX, Client, call, publication
 
 from warren.limits_relay import POSITION_STARTS_MAX
 from warren.model.message_position import POSITIONS_ARGUMENT, MessagePosition, take_position
+from warren.queues.position_starts import PositionStarts
 from warren.wire import methods
 from warren.wire.table import Table
 
@@ -143,6 +144,20 @@ def test_a_start_is_forgotten_with_its_last_message(broker: DurableBroker) -> No
     broker.sync()
     broker.crash(is_power_lost=False)
     assert [len(value) for value in _starts(broker).values()] == [24]
+
+
+def test_positions_above_what_was_recovered_are_those_of_the_present_start(broker: DurableBroker) -> None:
+    declare(broker)
+    publish(broker, "a", "b", "c")
+    first = read(broker)["c"]
+    broker.sync()
+    broker.crash(is_power_lost=False)
+    number = broker.services.queue_service.number_of("q")
+    starts = PositionStarts.recover(broker.store, number, random.Random(2).randbytes)
+    assert starts is not None
+    starts.restore(0, 0, 2)
+    assert starts.start_of(1) == first.start
+    assert starts.start_of(2) not in (first.start, 0)
 
 
 def _starts(broker: DurableBroker) -> dict[bytes, bytes]:
