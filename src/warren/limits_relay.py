@@ -33,6 +33,10 @@ FEDERATION_LINKS_MAX = 10_000
 # Publishes of a link that may be unconfirmed, also if its prefetch is 0, which AMQP does not limit: the
 # largest prefetch that AMQP can express.
 LINK_UNCONFIRMED_MAX = 65_535
+# What new properties of one message count as, in frames of WORK_PER_TURN_MAX: decoding and encoding
+# them takes some 5 to 15 µs, so that a read of small messages that are all different would take a turn of
+# milliseconds.
+LINK_TRANSFORM_WORK = 15
 # The shortest pause after a destination has refused messages: a full queue may be drained by its consumers.
 REFUSAL_PAUSE_MIN_MS = 100
 # The longest one, to which it is doubled while nothing is accepted: a full queue costs two messages a minute.

@@ -33,6 +33,7 @@ cdef class ClientChannel:
     cdef readonly bint is_open
     cdef readonly object error
     cdef readonly uint64_t sequence
+    cdef public Py_ssize_t extra_work
     cdef int _number
     cdef Outbox _outbox
     cdef Turn _turn

@@ -8,6 +8,7 @@ from warren.model.turn cimport Turn
 from warren.relay.last_transform cimport LastTransform
 from warren.relay.tag_queue cimport TagQueue
 
+cdef Py_ssize_t _TRANSFORM_WORK
 cdef Py_ssize_t _UNCONFIRMED_MAX
 
 cdef class Forwarder(ChannelListener):

@@ -24,13 +24,19 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.flow.rate_limiter import RateLimiter
 from warren.framing.outbox import Outbox
-from warren.limits_relay import LINK_UNCONFIRMED_MAX, REFUSAL_PAUSE_MAX_MS, REFUSAL_PAUSE_MIN_MS
+from warren.limits_relay import (
+    LINK_TRANSFORM_WORK,
+    LINK_UNCONFIRMED_MAX,
+    REFUSAL_PAUSE_MAX_MS,
+    REFUSAL_PAUSE_MIN_MS,
+)
 from warren.model.message import NO_PROPERTIES, Message, published_at_of
 from warren.model.turn import Turn
 from warren.relay.last_transform import LastTransform
 from warren.relay.status import Hold
 from warren.relay.tag_queue import TagQueue
 
+_TRANSFORM_WORK = LINK_TRANSFORM_WORK
 _UNCONFIRMED_MAX = LINK_UNCONFIRMED_MAX
 
 
@@ -271,12 +277,12 @@ class Forwarder(ChannelListener):
 
     def _transform(self, message: Message, is_redelivered: bool) -> Message | None:
         """Return the message to publish for `message`, as for the one before if that was equal."""
-        if not self.reuses_transformed:
-            return self._listener.transform(message, is_redelivered)
         last, second = self._last_transform, self._turn.now() // 1000
-        if last.applies(message, is_redelivered, second):
+        if self.reuses_transformed and last.applies(message, is_redelivered, second):
             return None if last.is_dropped else last.apply(message, self.delivered_at)
         transformed = self._listener.transform(message, is_redelivered)
+        if transformed is not None and last.is_new(message, transformed):
+            self._source.extra_work += _TRANSFORM_WORK
         # The owner may have changed its mind about this message.
         if self.reuses_transformed:
             last.keep(message, transformed, is_redelivered, second)

@@ -17,4 +17,6 @@ cdef class LastTransform:
     cdef bint applies(self, Message message, bint is_redelivered, int64_t second) except -1
     @cython.locals(changed=Message)
     cdef Message apply(self, Message message, int64_t now)
+    @cython.locals(property_list=bytes)
+    cdef bint is_new(self, Message message, Message transformed) except -1
     cdef keep(self, Message message, Message transformed, bint is_redelivered, int64_t second)

@@ -41,6 +41,11 @@ class LastTransform:
         changed.flags = self._new_flags
         return changed
 
+    def is_new(self, message: Message, transformed: Message) -> bool:
+        """True if `transformed` has properties that neither `message` nor the last one published has."""
+        property_list = transformed.property_list
+        return property_list is not message.property_list and property_list is not self._new_list
+
     def keep(self, message: Message, transformed: Message | None, is_redelivered: bool, second: int) -> None:
         """Keep what was made of `message`; None if it was dropped."""
         self._address = message.address

@@ -3,11 +3,17 @@
 import tracemalloc
 
 import pytest
-from tests.unit.relay.written_broker import ACK, NACK, WrittenRelay
+from tests.unit.relay.written_broker import ACK, NACK, WrittenRelay, delivery
 from tests.unit.session.client import call
 
 from warren.flow.rate_limiter import RateLimiter
-from warren.limits_relay import LINK_UNCONFIRMED_MAX, REFUSAL_PAUSE_MAX_MS, REFUSAL_PAUSE_MIN_MS
+from warren.limits import WORK_PER_TURN_MAX
+from warren.limits_relay import (
+    LINK_TRANSFORM_WORK,
+    LINK_UNCONFIRMED_MAX,
+    REFUSAL_PAUSE_MAX_MS,
+    REFUSAL_PAUSE_MIN_MS,
+)
 from warren.relay.forwarder import (
     AckMode,
 )
@@ -338,3 +344,22 @@ def test_a_body_that_waits_for_its_confirm_is_not_held() -> None:
         tracemalloc.stop()
     assert relay.forwarder.unconfirmed_count == count
     assert held < 200 * size
+
+
+def test_messages_with_new_properties_take_more_of_a_turn_than_equal_ones() -> None:
+    relay = WrittenRelay()
+    relay.forwarder.reuses_transformed = True
+    count = WORK_PER_TURN_MAX // 3
+    equal = b"".join(delivery(tag, b"x") for tag in range(1, count + 1))
+    relay.source.client.receive(equal)
+    assert len(relay.published()) == count
+
+    different = [delivery(tag, b"x", message_id=str(tag)) for tag in range(count + 1, 2 * count + 1)]
+    relay.owner.has_new_properties = True
+    relay.source.client.receive(b"".join(different))
+    in_a_turn = len(relay.published())
+    assert in_a_turn == -(-WORK_PER_TURN_MAX // (3 + LINK_TRANSFORM_WORK))
+    assert relay.source.client.has_more
+    while relay.source.client.has_more:
+        relay.source.client.process_more()
+    assert in_a_turn + len(relay.published()) == count

@@ -30,6 +30,8 @@ class RecordedForwarding(ForwardingListener):
         self.source_errors: list[BrokerRefused] = []
         self.destination_errors: list[BrokerRefused] = []
         self.is_wanted: Callable[[Message], bool] = lambda message: True
+        # True if each message gets a property list of its own.
+        self.has_new_properties = False
         # The bodies that were transformed.
         self.transformed: list[bytes] = []
         # Pauses in ms, and what follows them.
@@ -39,7 +41,10 @@ class RecordedForwarding(ForwardingListener):
         self.transformed.append(message.body)
         if not self.is_wanted(message):
             return None
-        return Message(encode_address("", "to"), message.property_list, message.content, 0)
+        property_list = message.property_list
+        if self.has_new_properties:
+            property_list = BasicProperties.decode_list(property_list).encode_list()
+        return Message(encode_address("", "to"), property_list, message.content, 0)
 
     def call_later(self, pause_ms: int, action: Callable[[], None]) -> None:
         self.timers.append((pause_ms, action))
