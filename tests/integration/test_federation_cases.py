@@ -317,6 +317,41 @@ def test_two_sites_that_federate_each_other_with_many_hops_have_each_message_onc
         one.remove()
 
 
+def test_in_a_triangle_a_message_takes_both_ways_to_each_site_and_no_other(either: Site) -> None:
+    sites = [either.in_vhost(f"vh-fed.{number}") for number in "123"]
+    queues = [f"fed.q.{number}" for number in "123"]
+    for one in sites:
+        for other in sites:
+            if other is not one:
+                one.upstream(f"upstream-to-{other.vhost}", other.uri, reconnect_delay=1, max_hops=2)
+        with one.channel() as channel:
+            channel.exchange_declare("fed.x", "fanout", durable=True)
+            for queue in queues:
+                channel.queue_declare(queue, durable=True)
+                channel.queue_bind(queue, "fed.x", "")
+        one.policy("federate-exchanges", r"^fed\.", "exchanges", federation_upstream_set="all")
+    for one in sites:
+        becomes(lambda one=one: [link["status"] for link in one.links()], ["running"] * 2)
+        # Of the three queues, and of each of the other sites: its own, and what it has of the third.
+        becomes(lambda one=one: len(one.keys_from("fed.x")), 3 + 2 + 2)
+    for one in sites:
+        with one.channel() as channel:
+            for number in range(20):
+                channel.basic_publish("fed.x", "", b"%d" % number)
+
+    def counts() -> set[int]:
+        found = set()
+        for one in sites:
+            with one.channel() as channel:
+                found |= {channel.queue_declare(q, passive=True).method.message_count for q in queues}
+        return found
+
+    # From its own site once, from each of the others directly and by way of the third.
+    becomes(counts, {20 * (1 + 2 + 2)})
+    for one in sites:
+        one.remove()
+
+
 def test_bindings_pass_as_many_links_as_each_of_them_permits(either: Site) -> None:
     dylan, bugs, jessica = (either.in_vhost(name) for name in ("dylan", "bugs", "jessica"))
     for down, up, hops in ((dylan, jessica, 1), (bugs, dylan, 1), (jessica, dylan, 1), (jessica, bugs, 2)):

@@ -96,6 +96,24 @@ def test_a_shovel_to_an_exchange_that_does_not_exist_runs(here: Site) -> None:
     run(here, dest_exchange="alt-exchange", dest_exchange_key="funky-routing-key")
 
 
+@pytest.mark.parametrize("protocol", ["local", "amqp091"])
+def test_a_shovel_continues_soon_when_its_missing_exchange_is_made(here: Site, protocol: str) -> None:
+    ends = {"src_protocol": protocol, "dest_protocol": protocol}
+    with here.channel() as channel:
+        for queue in ("src", "dest"):
+            channel.queue_declare(queue, durable=True)
+        run(here, **ends, dest_exchange="dest-ex", dest_exchange_key="dest-key")
+        publish(channel)
+        assert is_empty(channel, "src")
+        channel.exchange_declare("dest-ex")
+        channel.queue_bind("dest", "dest-ex", "dest-key")
+        channel.basic_publish("", "src", b"hello!")
+        began = time.monotonic()
+        assert consumed(channel, "dest", 2) == [b"hello", b"hello!"]
+        # RabbitMQ's test waits for so long.
+        assert time.monotonic() - began < 4
+
+
 @pytest.mark.parametrize("end", ["src", "dest"])
 def test_a_predeclared_queue_has_to_exist(here: Site, end: str) -> None:
     does_not_run(here, **{f"{end}_predeclared": True, "reconnect_delay": 1})
