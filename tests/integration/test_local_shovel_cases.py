@@ -160,7 +160,7 @@ def test_the_status_has_the_protocol_and_the_names(here: Site) -> None:
     found = shown(here)
     assert (found["src_exchange"], found["src_exchange_key"]) == ("amq.direct", "carrots")
     assert (found["dest_exchange"], found["dest_exchange_key"]) == ("amq.fanout", "bunnies")
-    assert found["src_queue"].startswith("amq.gen")
+    assert "src_queue" not in found
 
 
 @pytest.mark.parametrize("end", ["src", "dest"])

@@ -158,7 +158,6 @@ class Link:
             source_ready=run.source_ready if run is not None else -1,
             source_counted_at=run.source_counted_at if run is not None else 0,
             paused_since=run.paused_since if run is not None else 0,
-            source_queue=run.consumed_queue if run is not None else "",
             delivery=delivery.guarantee,
             delivery_reason=delivery.reason,
         )

@@ -121,7 +121,7 @@ class LinkRun(ForwardingListener):
 
     __slots__ = (
         "_after", "_attempt", "_dialer", "_failure", "_filter", "_has_positions", "_log", "_name", "_plan",
-        "_settings", "_started_at", "_tear_down_connections", "_turn", "consumed_queue", "consuming",
+        "_settings", "_started_at", "_tear_down_connections", "_turn", "consuming",
         "destination", "forwarder", "is_abandoned", "is_completed", "is_ended", "is_set_up", "is_torn_down",
         "outcome", "paused_since", "property_list_size_max", "publishing", "set_up_ended", "settled",
         "source", "source_counted_at", "source_ready",
@@ -157,8 +157,6 @@ class LinkRun(ForwardingListener):
         self.source: EndpointConnection | None = None
         self.destination: EndpointConnection | None = None
         self.consuming: ClientChannel | None = None
-        # The queue that `consume` was called with last.
-        self.consumed_queue = ""
         self.publishing: ClientChannel | None = None
         # Completed when the run ends: with the error, or with None if that was planned.
         self.outcome: Answer[BrokerRefused | None] = Answer()
@@ -282,7 +280,6 @@ class LinkRun(ForwardingListener):
             arguments=arguments or {},
         )
         answer = await self.consuming.call(consume, methods.BasicConsumeOk)
-        self.consumed_queue = queue
         if queue and _STREAM_OFFSET not in consume.arguments:
             self.watch_source(queue)
         return answer.consumer_tag

@@ -120,8 +120,6 @@ class LinkStatus(Struct, frozen=True, kw_only=True):
     delivery_reason: str = ""
     # Since when a federated queue wants no messages, so that the link does not consume; 0 if it does.
     paused_since: int = 0
-    # The queue it consumes; empty while it consumes none.
-    source_queue: str = ""
 
     @property
     def age_ms(self) -> int | None:

@@ -26,8 +26,6 @@ _UNLIMITED = "unlimited"
 _PROTOCOL = "amqp091"
 # The address of this node.
 LOCAL = "amqp://"
-# The protocol of an end that is this node.
-_LOCAL_PROTOCOL = "local"
 # The fields of a running shovel in RabbitMQ, with the keys of its definition.
 _ENDS = {
     "src_queue": "src-queue",
@@ -208,11 +206,7 @@ def shovel_facts(definition: Mapping[str, Json], status: LinkStatus) -> dict[str
         "dest_protocol": definition.get("dest-protocol", _PROTOCOL),
         "dest_uri": status.destination_uri,
     }
-    facts |= {name: definition[of] for name, of in _ENDS.items() if of in definition}
-    if definition.get("src-protocol") == _LOCAL_PROTOCOL:
-        # RabbitMQ 4 names the queue that such a shovel has bound to its exchange.
-        facts.setdefault("src_queue", status.source_queue)
-    return facts
+    return facts | {name: definition[of] for name, of in _ENDS.items() if of in definition}
 
 
 def federation_link_view(node: ManagedNode, status: LinkStatus, ranges: SampleRanges) -> dict[str, object]:
