@@ -60,6 +60,7 @@ class NodeRelays:
                 link_dependencies=self._link_dependencies("shovel"),
                 later=broker.server.later,
                 cluster_name=self._cluster_name,
+                defaults=static.defaults,
             ),
             static.shovels,
         )

@@ -586,7 +586,7 @@ DISK_RELATIVE: Setting[float | None] = Setting(
 )  # fmt: skip
 
 STATIC_SHOVELS: Family[str] = Family(
-    "shovel", {}, text, "static shovels: `shovel.NAME.KEY = VALUE`, with the keys of the parameter `shovel`"
+    "shovel", {}, text, "static shovels: `shovel.NAME.KEY`; all of them: `shovel.topology.predeclared`"
 )
 # Each setting once, although some have two names in this module.
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(

@@ -26,6 +26,8 @@ _COUNTS = frozenset(("delete-after", "src-delete-after"))
 _TABLES = ("-args", "-properties", "-headers")
 _FLAGS = frozenset(("src-predeclared", "dest-predeclared", "exactly-once"))
 _BOOLEANS = {"true": True, "false": False}
+# RabbitMQ 4's key for the queues of all shovels, which is not one of a shovel called topology.
+_TOPOLOGY = "topology.predeclared"
 
 
 class StaticShovels(Struct, frozen=True, kw_only=True):
@@ -36,12 +38,18 @@ class StaticShovels(Struct, frozen=True, kw_only=True):
     definitions: Mapping[str, Mapping[str, Json]]
     # Keys that have no effect.
     warnings: tuple[str, ...]
+    # Keys of all shovels, static and dynamic, that do not have them.
+    defaults: Mapping[str, Json]
 
 
 def static_shovels(config: Config) -> StaticShovels:
     """The static shovels. Raises ConfigError, which names the file or the line of a wrong one."""
+    defaults = _defaults(config)
     definitions = _definitions(config)
-    shovels = [_settings(name, _parsed(config, name, definition)) for name, definition in definitions.items()]
+    shovels = [
+        _settings(name, _parsed(config, name, defaults | definition))
+        for name, definition in definitions.items()
+    ]
     warnings: list[str] = []
     file = config.advanced.file
     try:
@@ -56,13 +64,25 @@ def static_shovels(config: Config) -> StaticShovels:
         shovels=tuple(shovels),
         definitions={**definitions, **{name: shovel.parameter for name, shovel in classic.items()}},
         warnings=tuple(f"{file}: {warning}" for warning in warnings),
+        defaults=defaults,
     )
+
+
+def _defaults(config: Config) -> dict[str, Json]:
+    """The keys of all shovels: their queues have to exist if `shovel.topology.predeclared` is true."""
+    text = config.family(settings.STATIC_SHOVELS).get(_TOPOLOGY, "false")
+    if text not in _BOOLEANS:
+        key = f"{settings.STATIC_SHOVELS.key}.{_TOPOLOGY}"
+        raise ConfigError(f"{config.place(key)}: {key} should be true or false, actually was {text!r}")
+    return {"src-predeclared": True, "dest-predeclared": True} if _BOOLEANS[text] else {}
 
 
 def _definitions(config: Config) -> dict[str, dict[str, Json]]:
     """The definitions of the shovels in the keys of the configuration, as the parameter has them."""
     found: dict[str, dict[str, Json]] = {}
     for rest, text in config.family(settings.STATIC_SHOVELS).items():
+        if rest == _TOPOLOGY:
+            continue
         name, _, key = rest.partition(".")
         key, _, number = key.partition(".")
         if not name or not key:

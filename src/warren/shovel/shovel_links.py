@@ -41,6 +41,8 @@ class ShovelDependencies(Struct, frozen=True):
     # Calls an action in a later turn.
     later: Later
     cluster_name: Callable[[], str]
+    # Keys of shovels that do not have them in their parameter.
+    defaults: Mapping[str, Json] = {}
 
 
 class ShovelLinks:
@@ -90,7 +92,8 @@ class ShovelLinks:
         if metadata is None or (SHOVEL, name) not in metadata.parameters.by_key:
             dependencies.links.remove(key)
             return
-        definition = parse_shovel(metadata.parameters.by_key[SHOVEL, name])
+        value = metadata.parameters.by_key[SHOVEL, name]
+        definition = parse_shovel({**dependencies.defaults, **value} if isinstance(value, Mapping) else value)
         if isinstance(definition, str):
             # It was accepted nevertheless, as RabbitMQ accepts it, or by an older version.
             plan = _ImpossiblePlan(definition)

@@ -74,3 +74,21 @@ def test_addresses_are_shown_without_their_credentials() -> None:
     shown = {row.key: row.value for row in effective_settings(config())}
     assert shown["shovel.s.src-uri"] == "amqp://a"
     assert shown["shovel.s.src-queue"] == "q"
+
+
+@pytest.mark.parametrize(("topology", "is_predeclared"), [("true", True), ("false", False), (None, False)])
+def test_the_queues_of_all_shovels_have_to_exist_if_the_configuration_says_so(
+    topology: str | None, is_predeclared: bool
+) -> None:
+    entries = [ConfigEntry(f"shovel.{key}", value, "f") for key, value in ENDS.items()]
+    if topology is not None:
+        entries.append(ConfigEntry("shovel.topology.predeclared", topology, "f"))
+    found = static_shovels(Config(entries))
+    [shovel] = found.shovels
+    assert shovel.definition.source.is_predeclared is is_predeclared
+    assert bool(found.defaults) is is_predeclared
+
+
+def test_a_topology_that_is_neither_true_nor_false_is_refused() -> None:
+    with pytest.raises(ConfigError, match="should be true or false, actually was 'x'"):
+        static_shovels(Config([ConfigEntry("shovel.topology.predeclared", "x", "f")]))

@@ -1,5 +1,7 @@
 """Shovels of the metadata between two brokers without sockets: what they declare, move, and leave behind."""
 
+from collections.abc import Mapping
+
 import pytest
 from tests.unit.relay.network import Network
 from tests.unit.session.client import Broker, publication
@@ -8,6 +10,7 @@ from warren.metadata.commands import (
     INTERNAL_USER,
     OPERATOR,
     ClearParameter,
+    Json,
     PutVhost,
     RemoveVhost,
     Reply,
@@ -34,7 +37,7 @@ STATIC = LinkKey(LinkKind.SHOVEL, STATIC_VHOST, NAME)
 class Site:
     """Two brokers, and a node whose metadata has shovels between them."""
 
-    def __init__(self, *static: ShovelSettings) -> None:
+    def __init__(self, *static: ShovelSettings, defaults: Mapping[str, Json] = {}) -> None:
         self.network = Network(source=Broker(), destination=Broker())
         self.metadata = Metadata()
         self.local = LocalProposals(self.metadata, lambda: self.network.clock.now)
@@ -47,6 +50,7 @@ class Site:
             link_dependencies=self.network.dependencies,
             later=lambda action: action(self.network.clock.now),
             cluster_name=lambda: "cluster",
+            defaults=defaults,
         )
         self.shovels = ShovelLinks(dependencies, static)
         self.client = self.network.brokers["source"].client()
@@ -102,6 +106,15 @@ def started() -> Site:
     site = Site()
     site.shovels.start()
     return site
+
+
+def test_no_shovel_declares_its_queues_if_they_have_to_exist_unless_it_says_so() -> None:
+    site = Site(defaults={"src-predeclared": True, "dest-predeclared": True})
+    site.shovels.start()
+    site.shovel(src_queue="from", dest_queue="to")
+    assert site.status().state is LinkState.TERMINATED
+    site.shovel(src_queue="from", dest_queue="to", src_predeclared=False, dest_predeclared=False)
+    assert site.status().state is LinkState.RUNNING
 
 
 def test_a_shovel_declares_missing_queues_as_durable_with_their_arguments() -> None:
