@@ -26,12 +26,25 @@ interface DefinitionFormProps {
   save: (vhost: string, name: string, definition: Definition) => Promise<void>;
   /** Try what the definition would do; `name` is that of an existing parameter. */
   check?: (vhost: string, name: string | undefined, definition: Definition) => Promise<DryRun>;
+  /** An example of another key. */
+  placeholder: string;
   children: ComponentChildren;
 }
 
 const Before = createContext<Definition>({});
 
-export function DefinitionForm({ old, before, addressKeys, keys, isText, wrong, save, check, children }: DefinitionFormProps) {
+export function DefinitionForm({
+  old,
+  before,
+  addressKeys,
+  keys,
+  isText,
+  wrong,
+  save,
+  check,
+  placeholder,
+  children,
+}: DefinitionFormProps) {
   const [steps, setSteps] = useState<DryRun>();
   const names = [...addressKeys, ...keys];
   const others = Object.entries(before)
@@ -87,7 +100,7 @@ export function DefinitionForm({ old, before, addressKeys, keys, isText, wrong, 
           label="Other keys"
           rows={2}
           value={others}
-          placeholder="consumer-tag = &quot;site 7&quot;"
+          placeholder={placeholder}
           note="one per line: key = value; values that are JSON are sent as JSON, others as text"
         />
         {steps && <DryRunSteps result={steps} />}
@@ -128,7 +141,7 @@ export const ReconnectDelayField = () => (
     label="Reconnect delay"
     type="number"
     placeholder="5"
-    note="seconds until the next attempt to connect; 0: none"
+    note="seconds until the next attempt to connect"
   />
 );
 

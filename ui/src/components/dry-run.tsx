@@ -40,9 +40,9 @@ export function DryRunSteps({ result }: { result: DryRun }) {
             { label: "At", show: ({ end, uri }) => [end, <small key="uri">{shortAddress(uri)}</small>] },
             {
               label: "Result",
-              show: ({ state, text }) => [
+              show: ({ action, state, text }) => [
                 <Badge key="state" tone={TONES[state] ?? "plain"}>
-                  {WORDS[state] ?? state}
+                  {state === "exists" && !/^(declare|bind)/.test(action) ? "possible" : (WORDS[state] ?? state)}
                 </Badge>,
                 text && (
                   <small key="text" class="why">

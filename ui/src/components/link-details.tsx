@@ -87,6 +87,7 @@ export function LinkDetails({ link, state, facts }: LinkDetailsProps) {
               ["Next attempt", link.next_attempt_at > Date.now() ? time(link.next_attempt_at) : undefined],
               ["Connected again", link.restarts ? plural(link.restarts, "time") : undefined],
               ["Waiting in memory", link.pending ? plural(link.pending, "message") : undefined],
+              ["Delivers", link.delivery_reason ? `${link.delivery}: ${link.delivery_reason}` : link.delivery],
               ["Prefetch count", link.prefetch_count || "unlimited"],
               ["Rate limit", link.rate_max === null ? undefined : rate(link.rate_max)],
               ["Node", link.node],

@@ -32,6 +32,7 @@ const KEYS = [
   "ack-mode",
   "reconnect-delay",
   "dest-add-forward-headers",
+  "exactly-once",
 ];
 
 /** Names and routing keys. */
@@ -53,6 +54,7 @@ export function ShovelForm({ old, save }: ShovelFormProps) {
       wrong={wrongEnds}
       save={save}
       check={checkShovel}
+      placeholder="dest-publish-properties = {&quot;delivery_mode&quot;: 2}"
     >
       <fieldset>
         <legend>Source</legend>
@@ -92,6 +94,15 @@ export function ShovelForm({ old, save }: ShovelFormProps) {
       </fieldset>
       <div class="form-row">
         <AckModeField />
+        <KeyField
+          name="exactly-once"
+          label="Exactly once"
+          choices={[
+            ["", "no"],
+            ["true", "yes"],
+          ]}
+          note="no duplicates, between two Warrens with on-confirm"
+        />
         <ReconnectDelayField />
       </div>
     </DefinitionForm>

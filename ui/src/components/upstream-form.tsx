@@ -33,6 +33,7 @@ export function UpstreamForm({ old, save }: UpstreamFormProps) {
       keys={KEYS}
       isText={isText}
       save={save}
+      placeholder="consumer-tag = &quot;site 7&quot;"
     >
       <AddressesField name="uri" />
       <div class="form-row">
