@@ -393,6 +393,19 @@ def test_clearing_an_upstream_ends_the_links_of_its_own_virtual_host_alone(eithe
     assert either.api.get("/federation-links") == []
 
 
+def test_the_links_of_a_virtual_host_that_is_made_again_run_soon(either: Site) -> None:
+    for _ in range(3):
+        again = either.in_vhost("again")
+        again.upstream("up", again.uri, exchange="upstream")
+        again.policy("fed", "^fed", federation_upstream="up")
+        with again.channel() as channel:
+            channel.exchange_declare("fed", "topic", durable=True)
+            bound_queue(channel, "fed", "key")
+            becomes(lambda again=again: [link["status"] for link in again.links()], ["running"], 4)
+            becomes(lambda again=again: again.keys_from("upstream"), ["key"], 4)
+            again.remove()
+
+
 def test_a_policy_for_everything_federates_the_exchanges_of_amqp_and_nothing_internal(either: Site) -> None:
     everything = either.in_vhost("everything")
     names = ["amq.direct", "amq.fanout", "amq.headers", "amq.match", "amq.topic"]

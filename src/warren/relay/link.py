@@ -180,7 +180,8 @@ class Link:
             is_completed = run.is_completed
             if self._is_wanted:
                 await self._wait(run)
-            if not (self._is_wanted or run.is_torn_down) and self._plan.leaves_objects:
+            is_tried = run.is_torn_down or run.is_abandoned
+            if not (self._is_wanted or is_tried) and self._plan.leaves_objects:
                 await self._tear_down(run)
         self._is_running = False
         self._enter(LinkState.STOPPED, _COMPLETED if is_completed else _STOPPED)

@@ -67,6 +67,12 @@ class QueueToQueue(LinkPlan):
         self.completions += 1
 
 
+class LeavesObjects(QueueToQueue):
+    """The same, with objects that tearing down removes."""
+
+    leaves_objects = True
+
+
 class Site:
     """Two brokers, and one link between them."""
 
@@ -240,6 +246,16 @@ def test_a_broken_invariant_ends_the_run_and_is_tried_again(part: str) -> None:
     site.network.pass_time(1_000)
     assert site.link.state is LinkState.RUNNING
     assert site.received() == [b"1", b"2"]
+
+
+def test_a_link_is_not_torn_down_again_when_that_has_failed() -> None:
+    plan = LeavesObjects()
+    plan.broken = "tear down"
+    site = Site(plan).start()
+    site.stop()
+    # No time has passed.
+    assert site.link.state is LinkState.STOPPED
+    assert plan.torn_down == 1
 
 
 def test_a_link_whose_plan_cannot_be_torn_down_stops() -> None:
