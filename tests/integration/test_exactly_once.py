@@ -118,6 +118,28 @@ def test_every_message_arrives_once_in_order_and_unchanged(node: BrokerProcess, 
 
 
 @pytest.mark.timeout(120)
+def test_a_shovel_within_one_broker_delivers_exactly_once_too(node: BrokerProcess) -> None:
+    client = HttpClient(node)
+    with confirming(node.port) as channel:
+        channel.queue_declare("from", durable=True, arguments={"x-max-priority": 3})
+        for priority in (0, 3, 1):
+            channel.basic_publish("", "from", b"%d" % priority, pika.BasicProperties(priority=priority))
+        put_shovel(
+            client, "local", src_uri="amqp://", dest_uri="amqp://", src_queue="from", dest_queue="to",
+            exactly_once=True, dest_add_forward_headers=True,
+        )  # fmt: skip
+        wait_until(lambda: shovels(client).get("local", {}).get("confirmed") == 3)
+        assert shovels(client)["local"]["delivery"] == "exactly once"
+        arrived = take(channel, "to")
+        assert client.status("DELETE /shovels/vhost/%2F/local") == 204
+        for queue in ("from", "to"):
+            channel.queue_delete(queue)
+    client.close()
+    assert [body for body, _ in arrived] == [b"3", b"1", b"0"]
+    assert {tuple(properties.headers) for _, properties in arrived} == {("x-shovelled",)}
+
+
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("ends", "text"),
     [
