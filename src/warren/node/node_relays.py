@@ -24,7 +24,7 @@ from warren.node.static_shovels import static_shovels
 from warren.queues.local import LocalQueue
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
-from warren.relay.status import LinkKey, LinkState, LinkStatus
+from warren.relay.status import LinkKey, LinkState
 from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
 from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
@@ -101,17 +101,13 @@ class NodeRelays:
         return RelayView(
             statuses=lambda: self.links.statuses().values(),
             link_keys=lambda: [link.key for link in self.links],
-            status=self._status,
+            status=self.links.status,
             history=self._history,
             restart=self._restart,
             static_shovels=self._static_definitions,
             check_shovel=dry_run.check_shovel,
             check_federation=dry_run.explain,
         )
-
-    def _status(self, key: LinkKey) -> LinkStatus | None:
-        link = self.links.get(key)
-        return None if link is None else link.status()
 
     def _history(self, key: LinkKey) -> TimeSeries | None:
         link = self.links.get(key)

@@ -58,6 +58,11 @@ class Links:
         """Return the links whose key `is_wanted` accepts, sorted by key."""
         return [self._links[key] for key in sorted(self._links) if is_wanted(key)]
 
+    def status(self, key: LinkKey) -> LinkStatus | None:
+        """Return the status of the link with `key`; None if this node does not run it."""
+        link = self._links.get(key)
+        return None if link is None else self._status(link)
+
     def statuses(self) -> Mapping[LinkKey, LinkStatus]:
         """Return the status of every link, sorted by key."""
         return {link.key: self._status(link) for link in self.all()}

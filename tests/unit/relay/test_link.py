@@ -325,7 +325,9 @@ def test_a_link_that_is_put_again_begins_after_the_old_one_has_ended() -> None:
     site.network.exchange()
     assert links.all() == [successor]
     assert successor.state is LinkState.STOPPED
-    assert links.statuses()[successor.key].state is LinkState.STARTING
+    status = links.status(successor.key)
+    assert status is not None
+    assert status.state is links.statuses()[successor.key].state is LinkState.STARTING
     site.network.release("destination")
     assert site.link.state is LinkState.STOPPED
     assert successor.state is LinkState.RUNNING
