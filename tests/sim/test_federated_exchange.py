@@ -260,7 +260,7 @@ class Simulation:
         elif event == "restart" and not network.unnoticed_count:
             for node in network.running():
                 for link in node.links.all():
-                    link.restart()
+                    node.links.restart(link.key)
         elif event == "cut" and network.remote_wires():
             network.cut(chance.choice(network.remote_wires()))
         elif event == "hold" and network.wires:

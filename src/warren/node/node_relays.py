@@ -114,12 +114,10 @@ class NodeRelays:
         return None if link is None else series_of(link)
 
     def _restart(self, key: LinkKey, user: str) -> bool:
-        link = self.links.get(key)
-        if link is None:
+        if self.links.get(key) is None:
             return False
         self._events.restarted(key, user)
-        link.restart()
-        return True
+        return self.links.restart(key)
 
     def _find_queue(self, vhost: str, name: str) -> LocalQueue | None:
         """The live queue `name` of `vhost`, if there is one now."""

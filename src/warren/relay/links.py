@@ -46,6 +46,17 @@ class Links:
             self._stopping[key] = link
             drive(self._stop(link))
 
+    def restart(self, key: LinkKey) -> bool:
+        """Restart the link with `key`; False if this node does not run it.
+
+        One that waits for the end of the link it replaces begins after that anyway: two consumers of one link
+        never run side by side.
+        """
+        link = self._links.get(key)
+        if link is not None and key not in self._stopping:
+            link.restart()
+        return link is not None
+
     def get(self, key: LinkKey) -> Link | None:
         """Return the link with `key`; None if this node does not run it."""
         return self._links.get(key)

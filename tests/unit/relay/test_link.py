@@ -328,11 +328,19 @@ def test_a_link_that_is_put_again_begins_after_the_old_one_has_ended() -> None:
     status = links.status(successor.key)
     assert status is not None
     assert status.state is links.statuses()[successor.key].state is LinkState.STARTING
+    assert links.restart(successor.key)
+    site.network.exchange()
+    assert successor.state is LinkState.STOPPED
     site.network.release("destination")
     assert site.link.state is LinkState.STOPPED
     assert successor.state is LinkState.RUNNING
     assert list(links.statuses()) == [successor.key]
+    assert links.restart(successor.key)
+    site.network.exchange()
+    assert successor.status().counters.restarts == 1
     drive(links.stop())
+    site.network.exchange()
+    assert not links.restart(successor.key)
     site.network.exchange()
     assert successor.state is LinkState.STOPPED
     assert site.ready("source", "from") == 0
