@@ -136,8 +136,9 @@ class Simulation:
 
     def restart(self) -> None:
         node = self.network.sites[self.owner].running
-        for link in [] if node is None else node.links.all():
-            link.restart()
+        if node is not None:
+            for link in node.links.all():
+                node.links.restart(link.key)
 
     def run(self) -> None:
         for _ in range(STEPS):
@@ -190,13 +191,14 @@ class Simulation:
         if self.delete_after == NEVER:
             assert left == []
         else:
-            self.check_count(moved, left)
+            self.check_count(moved)
 
-    def check_count(self, moved: list[bytes], left: list[bytes]) -> None:
+    def check_count(self, moved: list[bytes]) -> None:
         """The number of messages that were moved is what was asked for.
 
         The count begins anew when the owner of the shovel crashes. What the source had settled it has again
-        after a crash, and then the shovel moves it again.
+        after a crash, and then the shovel moves it again. The source may have messages that were moved, if
+        their acknowledgements were lost.
         """
         wanted = self.delete_after
         if self.delete_after == QUEUE_LENGTH:
@@ -207,7 +209,6 @@ class Simulation:
             assert len(moved) <= wanted
             if not self.crashes["a"]:
                 assert len(moved) == wanted
-                assert not {*moved} & {*left}
         assert len(moved) <= wanted * (1 + self.crashes[self.owner])
 
 
