@@ -33,6 +33,17 @@ FEDERATION_LINKS_MAX = 10_000
 # Publishes of a link that may be unconfirmed, also if its prefetch is 0, which AMQP does not limit: the
 # largest prefetch that AMQP can express.
 LINK_UNCONFIRMED_MAX = 65_535
+# One read of the connection of a link while other clients send: 64 KiB at both of its ends would keep them
+# waiting for half a millisecond, and links are not in a hurry.
+LINK_READ_SIZE_SHARED = 16_384
+# Deliveries that a link acknowledges in one turn: the source delivers as many at once in return, and all
+# together, up to the prefetch, would keep other clients waiting for milliseconds.
+LINK_SETTLED_RUN_MAX = 256
+# The same while other clients send.
+LINK_SETTLED_RUN_SHARED_MAX = 32
+# How long after a client has sent something links take short turns: one that sends a few hundred times in a
+# second always finds them short, and one that asks now and then does not slow links down.
+LINK_SHARED_MS = 5
 # What new properties of one message count as, in frames of WORK_PER_TURN_MAX: decoding and encoding
 # them takes some 5 to 15 µs, so that a read of small messages that are all different would take a turn of
 # milliseconds.

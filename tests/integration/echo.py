@@ -49,6 +49,8 @@ class Echo:
     def process_more(self, work: int) -> None:
         """No input is ever left over."""
 
+    is_link = False
+
     def receive(self, data: bytes, work: int) -> None:
         self.received += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")

@@ -16,6 +16,7 @@ from warren.client.errors import BrokerRefused, malformed
 from warren.client.login import ClientLogin
 from warren.client.raw_frames import decoded
 from warren.errors import FrameError
+from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.framing.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
 from warren.framing.outbox import Buffer, Outbox
 from warren.framing.output_listener import OutputListener
@@ -218,6 +219,11 @@ class ClientConnection:
         return error
 
     # --- input ------------------------------------------------------------------------------------
+
+    @property
+    def is_link(self) -> bool:
+        """True for a shovel or federation link."""
+        return LINK_CAPABILITY in self._login.capabilities
 
     def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
         """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""

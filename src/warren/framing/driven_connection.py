@@ -4,6 +4,9 @@ from typing import Protocol
 
 from warren.framing.outbox import Buffer
 
+# The capability that shovels and federation links announce (Warren's own): they let other clients go first.
+LINK_CAPABILITY = "warren_link"
+
 
 class DrivenConnection(Protocol):
     """A connection without I/O: it is given what was read and the time, and has output and deadlines."""
@@ -23,6 +26,10 @@ class DrivenConnection(Protocol):
     @property
     def is_finished(self) -> bool:
         """True when only the result of `take_output` must be written before the socket is closed."""
+
+    @property
+    def is_link(self) -> bool:
+        """True if a shovel or federation link is at the other end, or at this one."""
 
     @property
     def is_reading_paused(self) -> bool:

@@ -8,8 +8,9 @@ import asyncio
 
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
-from warren.client.login import EXTERNAL, PLAIN, ClientLogin
+from warren.client.login import CAPABILITIES, EXTERNAL, PLAIN, ClientLogin
 from warren.client.uri import Target
+from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.metadata.commands import INTERNAL_USER, OPERATOR
 from warren.metadata.machine import Metadata
 from warren.session.connection import Connection
@@ -143,6 +144,7 @@ def _login(target: Target, name: str, user: str) -> ClientLogin:
     """Return the login of `user`, or of another one that the URI names with its password."""
     is_other = bool(target.password) or target.user not in ("", user)
     return ClientLogin(
+        capabilities=(*CAPABILITIES, LINK_CAPABILITY),
         user=target.user if is_other else user,
         password=target.password if is_other else "",
         vhost=target.vhost,

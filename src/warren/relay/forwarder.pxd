@@ -10,6 +10,8 @@ from warren.relay.tag_queue cimport TagQueue
 
 cdef Py_ssize_t _TRANSFORM_WORK
 cdef Py_ssize_t _UNCONFIRMED_MAX
+cdef Py_ssize_t _SETTLED_RUN_MAX
+cdef Py_ssize_t _SETTLED_RUN_SHARED_MAX
 
 cdef class Forwarder(ChannelListener):
     cdef public object rate_limiter
@@ -35,7 +37,9 @@ cdef class Forwarder(ChannelListener):
     cdef ClientChannel _destination
     cdef Outbox _destination_outbox
     cdef TagQueue _tags
-    cdef uint64_t _first
+    cdef int64_t _first
+    cdef int64_t _confirmed
+    cdef bint _is_continuing
     cdef dict _ahead
     cdef int64_t _progress_at
     cdef uint64_t _settled_tag
@@ -64,8 +68,10 @@ cdef class Forwarder(ChannelListener):
     @cython.locals(message=Message, delivery_tag=uint64_t, is_redelivered=bint)
     cpdef resume(self)
     cpdef flush(self)
-    @cython.locals(tag=uint64_t, count=uint64_t)
-    cdef _settle_run(self, uint64_t sequence)
+    @cython.locals(tag=uint64_t, count=int64_t)
+    cdef _settle_run(self, Py_ssize_t count_max)
+    cdef Py_ssize_t _settled_run_max(self) except -1
+    cdef _follow_settled(self)
     @cython.locals(tag=uint64_t, sequence=uint64_t)
     cdef _settle_first(self, bint is_acked)
     cdef _accept(self)

@@ -25,6 +25,8 @@ from warren.client.errors import BrokerRefused
 from warren.flow.rate_limiter import RateLimiter
 from warren.framing.outbox import Outbox
 from warren.limits_relay import (
+    LINK_SETTLED_RUN_MAX,
+    LINK_SETTLED_RUN_SHARED_MAX,
     LINK_TRANSFORM_WORK,
     LINK_UNCONFIRMED_MAX,
     REFUSAL_PAUSE_MAX_MS,
@@ -38,6 +40,8 @@ from warren.relay.tag_queue import TagQueue
 
 _TRANSFORM_WORK = LINK_TRANSFORM_WORK
 _UNCONFIRMED_MAX = LINK_UNCONFIRMED_MAX
+_SETTLED_RUN_MAX = LINK_SETTLED_RUN_MAX
+_SETTLED_RUN_SHARED_MAX = LINK_SETTLED_RUN_SHARED_MAX
 
 
 class AckMode(StrEnum):
@@ -84,9 +88,10 @@ class Forwarder(ChannelListener):
     """
 
     __slots__ = (
-        "_acknowledged_tag", "_ahead", "_blocked_since", "_destination", "_destination_outbox", "_first",
-        "_is_finishing", "_is_flush_due", "_is_on_confirm", "_is_on_publish", "_is_refused",
-        "_is_resuming", "_is_wake_due", "_last_transform", "_listener", "_progress_at",
+        "_acknowledged_tag", "_ahead", "_blocked_since", "_confirmed", "_destination",
+        "_destination_outbox", "_first", "_is_continuing", "_is_finishing", "_is_flush_due",
+        "_is_on_confirm", "_is_on_publish", "_is_refused", "_is_resuming", "_is_wake_due",
+        "_last_transform", "_listener", "_progress_at",
         "_refusal_pause_ms", "_refused_since", "_settled_tag", "_source", "_source_connection", "_tags",
         "_turn", "_unconfirmed_max", "_waiting", "_waiting_since", "blocked_reason", "confirmed_count",
         "delivered_at", "delivered_count", "delivered_properties", "dropped_count", "forwarded_count",
@@ -109,6 +114,9 @@ class Forwarder(ChannelListener):
         # The delivery tags of the messages published and not settled: the first has the sequence `_first`.
         self._tags = TagQueue()
         self._first = 1
+        # The sequence up to which all are confirmed, of which `_settle_run` settles some in each turn.
+        self._confirmed = 0
+        self._is_continuing = False
         # Sequences above `_first` that are settled: True if acknowledged, False if rejected.
         self._ahead: dict[int, bool] = {}
         # How many may be unconfirmed: after a refusal one, and one more with each confirm.
@@ -311,9 +319,15 @@ class Forwarder(ChannelListener):
     def settle_published(self, sequence: int, is_multiple: bool, is_acked: bool) -> None:
         """Settle the delivery that was published with `sequence`, or all up to it."""
         self._progress_at = self._turn.now()
+        if is_multiple and is_acked and not self._ahead and self._unconfirmed_max == _UNCONFIRMED_MAX:
+            self._confirmed = max(self._confirmed, min(sequence, self._first + self._tags.count - 1))
+            if not self._is_continuing:
+                self._settle_run(self._settled_run_max())
+            self._follow_settled()
+            return
+        if self._first <= self._confirmed and (is_multiple or sequence <= self._confirmed):
+            self._settle_run(self._tags.count)
         if is_multiple:
-            if is_acked and not self._ahead and self._unconfirmed_max == _UNCONFIRMED_MAX:
-                self._settle_run(sequence)
             while self._tags.count and self._first <= sequence:
                 self._settle_first(is_acked)
         elif sequence == self._first and self._tags.count:
@@ -322,12 +336,7 @@ class Forwarder(ChannelListener):
             self._ahead[sequence] = is_acked
             if not is_acked:
                 self._reject(self._tags.get(sequence - self._first))
-        while self._ahead and self._first in self._ahead:
-            self._settle_first(True)
-        if self._waiting:
-            self.resume()
-        if not self._tags.count and (self._is_finishing or not self.remaining):
-            self._listener.completed()
+        self._follow_settled()
 
     def block(self, reason: str) -> None:
         """Hold back publishes because the destination takes none for `reason`; an empty one resumes them."""
@@ -356,14 +365,35 @@ class Forwarder(ChannelListener):
 
     # --- private ----------------------------------------------------------------------------------
 
-    def _settle_run(self, sequence: int) -> None:
-        """Settle all deliveries up to `sequence`, which were confirmed in order."""
-        if self._tags.count and self._first <= sequence:
-            count = min(sequence - self._first + 1, self._tags.count)
+    def _settle_run(self, count_max: int) -> None:
+        """Settle up to `count_max` of the deliveries that were confirmed in order; a next turn continues."""
+        count = min(self._confirmed + 1 - self._first, count_max)
+        if count > 0:
             tag = self._tags.take(count)
             self._first += count
             self.confirmed_count += count
             self._settle(tag)
+        if self._first <= self._confirmed and not self._is_continuing:
+            self._is_continuing = True
+            self._listener.call_later(0, self._continue)
+
+    def _settled_run_max(self) -> int:
+        return _SETTLED_RUN_SHARED_MAX if self._turn.is_shared() else _SETTLED_RUN_MAX
+
+    def _continue(self) -> None:
+        self._is_continuing = False
+        if self._first <= self._confirmed:
+            self._settle_run(self._settled_run_max())
+            self._follow_settled()
+
+    def _follow_settled(self) -> None:
+        """Settle what was confirmed ahead of its turn, and do what waits for confirms."""
+        while self._ahead and self._first in self._ahead:
+            self._settle_first(True)
+        if self._waiting:
+            self.resume()
+        if not self._tags.count and (self._is_finishing or not self.remaining):
+            self._listener.completed()
 
     def _settle_first(self, is_acked: bool) -> None:
         """Settle the oldest delivery that is not settled; what was known of it before prevails."""

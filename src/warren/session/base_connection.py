@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from warren import limits
+from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.framing.heartbeat import HeartbeatAction
 from warren.framing.outbox import Buffer, Outbox
 from warren.framing.output_listener import OutputListener
@@ -83,6 +84,11 @@ class BaseConnection:
     def description(self) -> str:
         """The connection in the log."""
         return f"connection {self.peer.name}"
+
+    @property
+    def is_link(self) -> bool:
+        """True if the client is a shovel or federation link of a Warren, once the connection is open."""
+        return self.login is not None and LINK_CAPABILITY in self.login.capabilities
 
     @property
     def user(self) -> str:

@@ -14,8 +14,9 @@ from typing import TypeAlias
 from warren.blocking.tls import TlsNames, client_context, refusal_hint
 from warren.client.connection import ClientConnection, ClientPhase, ConnectionListener
 from warren.client.errors import BrokerRefused
-from warren.client.login import PLAIN, ClientLogin
+from warren.client.login import CAPABILITIES, PLAIN, ClientLogin
 from warren.client.uri import ClientTls, Target
+from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.limits_relay import (
     CLIENT_HANDSHAKE_MS,
     CLIENT_HANDSHAKE_MS_MAX,
@@ -220,6 +221,7 @@ class _Attempt(ConnectionRegistry):
 
 def _login(target: Target, name: str, timeout_ms: int) -> ClientLogin:
     return ClientLogin(
+        capabilities=(*CAPABILITIES, LINK_CAPABILITY),
         user=target.user,
         password=target.password,
         vhost=target.vhost,

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from typing import Protocol, cast
 
-from warren import limits
+from warren import limits, limits_relay
 from warren.framing.driven_connection import DrivenConnection
 from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
@@ -23,6 +23,8 @@ logger = logging.getLogger("warren.connection")
 
 # The number of checks within the send timeout of a client with pending output.
 _STALL_CHECKS = 8
+# A heartbeat is a frame without a payload (0-9-1 §4.2.7).
+_HEARTBEAT_SIZE = 8
 
 
 class ConnectionRegistry(Protocol):
@@ -46,6 +48,7 @@ class LoopContext:
         "_large",
         "_last",
         "_small",
+        "_smallest",
         "buffer",
         "deadlines",
         "flusher",
@@ -60,6 +63,7 @@ class LoopContext:
         # The buffer of all reads; its content is consumed before the next read.
         self._large = memoryview(bytearray(limits.READ_SIZE_ALONE_MAX))
         self._small = self._large[: limits.READ_SIZE_MAX]
+        self._smallest = self._large[: limits_relay.LINK_READ_SIZE_SHARED]
         # The buffer of the last read, and the work that its data may use at once.
         self.buffer = self._small
         self.work = limits.WORK_PER_TURN_MAX
@@ -77,7 +81,14 @@ class LoopContext:
         elif now - self._alone_since >= limits.SOLE_CLIENT_AFTER_MS:
             self.buffer = self._large
             self.work = limits.WORK_SOLE_CLIENT_MAX
+        if reader.is_link:
+            self.buffer = self._smallest if self.turn.is_shared() else self._small
         return self.buffer
+
+    def note_read(self, reader: "AmqpProtocol", size: int) -> None:
+        """Note that `size` bytes were read, unless they are a heartbeat or those of a link."""
+        if size > _HEARTBEAT_SIZE and not reader.is_link:
+            self.turn.note_client()
 
 
 class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
@@ -101,6 +112,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         "_unsent",
         "ends",
         "is_half_open",
+        "is_link",
         "peer",
     )
 
@@ -134,6 +146,8 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         self._is_busy = False
         self._unsent = 0
         self.is_half_open = True
+        # True if it is the connection of a shovel or federation link, at either end.
+        self.is_link = False
         self.ends = ends
         self.peer: Peer | None = None
 
@@ -158,6 +172,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         client, loop_context = self._client, self._loop_context
         if client is None or self._is_closing:
             return
+        loop_context.note_read(self, nbytes)
         try:
             client.receive(bytes(loop_context.buffer[:nbytes]), loop_context.work)
         except Exception:
@@ -298,6 +313,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
             return
         if self.is_half_open and client.is_open:
             self.is_half_open = False
+            self.is_link = client.is_link
             self._registry.opened(self)
         due = client.deadline()
         if due is not None:

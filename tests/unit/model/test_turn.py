@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from warren.limits_relay import LINK_SHARED_MS
 from warren.model.turn import Turn
 
 
@@ -40,6 +41,18 @@ def test_an_event_that_begins_has_the_time_read_anew_within_the_same_turn() -> N
     assert len(loop.ends) == 1, "the end of a turn is scheduled once"
     loop.end_turn()
     assert loop.turn.now() == 3_000
+
+
+def test_a_turn_is_shared_while_clients_send() -> None:
+    times = [0, LINK_SHARED_MS - 1, LINK_SHARED_MS]
+    turn = Turn(lambda: times.pop(0), [].append)
+    assert not turn.is_shared()
+    turn.note_client()
+    assert turn.is_shared()
+    turn.end()
+    assert turn.is_shared()
+    turn.end()
+    assert not turn.is_shared()
 
 
 def test_nobody_can_set_the_time() -> None:

@@ -9,6 +9,9 @@ from tests.unit.session.client import call
 from warren.flow.rate_limiter import RateLimiter
 from warren.limits import WORK_PER_TURN_MAX
 from warren.limits_relay import (
+    LINK_SETTLED_RUN_MAX,
+    LINK_SETTLED_RUN_SHARED_MAX,
+    LINK_SHARED_MS,
     LINK_TRANSFORM_WORK,
     LINK_UNCONFIRMED_MAX,
     REFUSAL_PAUSE_MAX_MS,
@@ -315,6 +318,81 @@ def test_a_confirm_of_more_than_is_unconfirmed_settles_that_and_no_more() -> Non
     relay.confirm(200, multiple=True)
     assert relay.settled() == [(ACK, 200, True)]
     assert relay.forwarder.unconfirmed_count == 0
+
+
+def run_timers(relay: WrittenRelay) -> list[int]:
+    """Call what waits for its time; returns the pauses in ms."""
+    timers, relay.owner.timers = relay.owner.timers, []
+    for _, action in timers:
+        action()
+    return [pause_ms for pause_ms, _ in timers]
+
+
+def relay_with(count: int) -> WrittenRelay:
+    """A relay that has published `count` messages, beside a client that sends."""
+    relay = WrittenRelay()
+    relay.clock.turn.note_client()
+    relay.deliver(*(b"%d" % number for number in range(count)))
+    return relay
+
+
+def test_a_long_run_of_confirms_is_acknowledged_over_several_turns() -> None:
+    relay = WrittenRelay()
+    count = 2 * LINK_SETTLED_RUN_MAX + 1
+    relay.deliver(*(b"%d" % number for number in range(count)))
+    relay.confirm(count - 1, multiple=True)
+    relay.confirm(count, multiple=True)
+    assert relay.settled() == [(ACK, LINK_SETTLED_RUN_MAX, True)]
+    assert run_timers(relay) == [0]
+    assert relay.settled() == [(ACK, 2 * LINK_SETTLED_RUN_MAX, True)]
+    relay.clock.turn.note_client()
+    assert run_timers(relay) == [0]
+    assert relay.settled() == [(ACK, count, True)]
+    assert relay.owner.timers == []
+
+
+def test_few_confirms_are_acknowledged_in_a_turn_while_clients_send() -> None:
+    relay = relay_with(3 * LINK_SETTLED_RUN_SHARED_MAX)
+    relay.confirm(3 * LINK_SETTLED_RUN_SHARED_MAX, multiple=True)
+    assert relay.settled() == [(ACK, LINK_SETTLED_RUN_SHARED_MAX, True)]
+    relay.clock.now += LINK_SHARED_MS
+    relay.clock.turn.end()
+    assert run_timers(relay) == [0]
+    assert relay.settled() == [(ACK, 3 * LINK_SETTLED_RUN_SHARED_MAX, True)]
+
+
+@pytest.mark.parametrize("is_multiple", [False, True])
+def test_a_refusal_behind_confirms_that_wait_for_their_turn_refuses_none_of_them(is_multiple: bool) -> None:
+    count = 2 * LINK_SETTLED_RUN_SHARED_MAX
+    relay = relay_with(count + 1)
+    relay.confirm(count, multiple=True)
+    relay.refuse(count, multiple=is_multiple)
+    relay.refuse(count + 1, multiple=is_multiple)
+    run_timers(relay)
+    assert relay.settled() == [(NACK, count + 1, False), (ACK, count, True)]
+    assert relay.forwarder.confirmed_count == count
+    assert relay.forwarder.unconfirmed_count == 0
+
+
+def test_a_single_confirm_behind_those_that_wait_is_acknowledged_with_them() -> None:
+    count = LINK_SETTLED_RUN_SHARED_MAX + 1
+    relay = relay_with(count + 2)
+    relay.confirm(count, multiple=True)
+    relay.confirm(count + 1)
+    assert relay.settled() == [(ACK, LINK_SETTLED_RUN_SHARED_MAX, True)]
+    run_timers(relay)
+    assert relay.settled() == [(ACK, count + 1, True)]
+    assert relay.forwarder.unconfirmed_count == 1
+
+
+def test_a_link_is_finished_when_the_last_confirm_had_its_turn() -> None:
+    count = LINK_SETTLED_RUN_SHARED_MAX + 1
+    relay = relay_with(count)
+    relay.forwarder.finish()
+    relay.confirm(count, multiple=True)
+    assert relay.owner.completions == 0
+    run_timers(relay)
+    assert relay.owner.completions == 1
 
 
 def test_deliveries_that_nobody_wants_return_to_their_queue() -> None:

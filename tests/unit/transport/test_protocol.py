@@ -6,7 +6,7 @@ from typing import cast
 
 from tests.clock import turn_of
 
-from warren import limits
+from warren import limits, limits_relay
 from warren.runtime.clock import Clock
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
 
@@ -58,5 +58,23 @@ def test_turns_are_short_again_when_another_client_sends() -> None:
         for reader in (other, one):
             assert len(loop_context.begin_read(reader)) == limits.READ_SIZE_MAX
             assert loop_context.work == limits.WORK_PER_TURN_MAX
+
+    with_two_clients(scenario)
+
+
+def test_a_link_is_read_in_smaller_pieces_while_clients_send() -> None:
+    def scenario(
+        clock: SteppedClock, loop_context: LoopContext, link: AmqpProtocol, client: AmqpProtocol
+    ) -> None:
+        link.is_link = True
+        heartbeat_size = 8
+        loop_context.note_read(link, 100)
+        loop_context.note_read(client, heartbeat_size)
+        assert len(loop_context.begin_read(link)) == limits.READ_SIZE_MAX
+        loop_context.note_read(client, 100)
+        assert len(loop_context.begin_read(link)) == limits_relay.LINK_READ_SIZE_SHARED
+        assert len(loop_context.begin_read(client)) == limits.READ_SIZE_MAX
+        clock.time = limits_relay.LINK_SHARED_MS
+        assert len(loop_context.begin_read(link)) == limits.READ_SIZE_MAX
 
     with_two_clients(scenario)
