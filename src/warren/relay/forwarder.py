@@ -114,9 +114,8 @@ class Forwarder(ChannelListener):
         # The delivery tags of the messages published and not settled: the first has the sequence `_first`.
         self._tags = TagQueue()
         self._first = 1
-        # The sequence up to which all are confirmed, of which `_settle_run` settles some in each turn.
-        self._confirmed = 0
-        self._is_continuing = False
+        # The sequence up to which all are confirmed; True while the next turn is to settle more of them.
+        self._confirmed, self._is_continuing = 0, False
         # Sequences above `_first` that are settled: True if acknowledged, False if rejected.
         self._ahead: dict[int, bool] = {}
         # How many may be unconfirmed: after a refusal one, and one more with each confirm.
@@ -124,8 +123,7 @@ class Forwarder(ChannelListener):
         # When the last confirm came, or the first publish that is unconfirmed.
         self._progress_at = 0
         # The tag up to which all deliveries are settled, and up to which the source was told so.
-        self._settled_tag = 0
-        self._acknowledged_tag = 0
+        self._settled_tag = self._acknowledged_tag = 0
         # True while `flush` is registered with the output of the source.
         self._is_flush_due = False
         # Deliveries that wait until the destination takes publishes: message, tag, whether redelivered.
