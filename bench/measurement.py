@@ -4,6 +4,7 @@
     machine, conditions            what it was measured on, and how busy that was
     plan, versions                 how often each row was measured, and which brokers were compared
     figures                        row -> broker -> figure -> median; row -> "ratio" -> figure -> number
+    commits                        row -> commit, of rows that were measured at a later one
 
 A ratio is RabbitMQ's figure divided by Warren's, the median over the pairs.
 """
@@ -46,6 +47,7 @@ class Measurement:
     plan: dict[str, Any]
     versions: dict[str, str]
     figures: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
+    commits: dict[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
@@ -59,10 +61,15 @@ class Measurement:
         return self.figures.get(row, {}).get(broker, {}).get(name)
 
     def save(self) -> Path:
-        """Write the file; rows that the same commit measured before on this day are kept."""
-        if self.path.exists() and (before := load(self.path)).commit == self.commit:
+        """Write the file; rows that were measured before on this day are kept, each with its commit."""
+        before = load(self.path) if self.path.exists() else self
+        if before.figures.keys() - self.figures.keys():
+            rows = dict.fromkeys(before.figures, before.commit) | before.commits
+            rows |= dict.fromkeys(self.figures, self.commit)
+            self.commit = before.commit
+            self.commits = {row: commit for row, commit in rows.items() if commit != self.commit}
             self.figures = before.figures | self.figures
-            self.conditions = before.conditions | self.conditions
+            self.conditions = self.conditions | before.conditions
             self.versions = before.versions | self.versions
             self.plan = before.plan | self.plan
         HISTORY.mkdir(exist_ok=True)

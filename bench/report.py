@@ -101,6 +101,9 @@ def machine(found: Measurement) -> str:
         f"{found.plan['duration_s']:g} s for each row."
     )
     text += " The machine was quiet." if _is_quiet(found) else BUSY
+    for commit in dict.fromkeys(found.commits.values()):
+        rows = ", ".join(f"`{row}`" for row, at in found.commits.items() if at == commit)
+        text += f" Measured later, at commit `{commit}`: {rows}."
     if "sync_us_median" in seen:
         text += f" Its disk synced a small write in {_number(seen['sync_us_median'])} µs (median)."
     return text

@@ -1,6 +1,7 @@
 """The measured tables of the README and the guide equal the newest file of bench/history."""
 
 import ast
+import importlib
 import json
 import re
 import shutil
@@ -8,7 +9,9 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.tidy.sources import ROOT, tree
 
 PAGES = ("README.md", "docs/guide/benchmarks.md")
@@ -42,12 +45,35 @@ def test_every_file_of_the_history_records_time_machine_and_command() -> None:
     assert found
     for path in found:
         document = json.loads(path.read_text())
-        assert document.keys() == FIELDS
+        assert document.keys() - {"commits"} == FIELDS
         assert re.fullmatch(r"\d{4}-\d\d-\d\d-[\w.]+-[a-z0-9-]+-cores\.json", path.name)
         assert path.name.startswith(document["measured_at"][:10])
         assert {"processor", "cores", "memory_gib", "system", "kernel", "python"} <= document[
             "machine"
         ].keys()
+
+
+def test_a_row_that_is_measured_at_a_later_commit_is_saved_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "bench")
+    measurement = importlib.import_module("measurement")
+    monkeypatch.setattr(measurement, "HISTORY", tmp_path)
+    (file,) = sorted((ROOT / "bench" / "history").glob("*.json"))[-1:]
+    document = json.loads(file.read_text()) | {"commits": {}, "conditions": {"loop_ms_min": 1.0}}
+
+    def save(commit: str, *rows: str) -> dict[str, Any]:
+        figures = {row: {"warren": {"figure": 1.0}} for row in rows}
+        given = document | {"commit": commit, "figures": figures, "conditions": {f"at_{commit}": 1.0}}
+        return dict(json.loads(measurement.Measurement(**given).save().read_text()))
+
+    assert save("one", "a", "b")["commits"] == {}
+    saved = save("two", "b", "c")
+    assert (saved["commit"], saved["commits"]) == ("one", {"b": "two", "c": "two"})
+    assert saved["figures"].keys() == {"a", "b", "c"}
+    assert save("one", "b")["commits"] == {"c": "two"}
+    saved = save("three", "a", "b", "c")
+    assert (saved["commit"], saved["commits"]) == ("three", {})
 
 
 def test_every_name_that_a_program_imports_from_another_exists() -> None:
