@@ -104,6 +104,8 @@ def test_a_shovel_continues_soon_when_its_missing_exchange_is_made(here: Site, p
             channel.queue_declare(queue, durable=True)
         run(here, **ends, dest_exchange="dest-ex", dest_exchange_key="dest-key")
         publish(channel)
+        # Between two attempts, so that no message comes before the binding.
+        becomes(lambda: shown(here)["state"], "terminated")
         channel.exchange_declare("dest-ex")
         channel.queue_bind("dest", "dest-ex", "dest-key")
         channel.basic_publish("", "src", b"hello!")
