@@ -23,10 +23,8 @@ from warren.metadata.events import (
     ExchangeDeclared,
     ExchangeDeleted,
     ParameterChanged,
-    PoliciesChanged,
-    VhostRemoved,
 )
-from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET, Upstream
+from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import upstreams_of_exchange
 from warren.metadata.machine import Metadata
 from warren.metadata.records import BindingRecord, ExchangeRecord
@@ -35,8 +33,6 @@ from warren.model.coroutine_driver import Later
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
-
-_COMPONENTS = (UPSTREAM, UPSTREAM_SET)
 
 
 class FederationDependencies(Struct, frozen=True, kw_only=True):
@@ -86,15 +82,13 @@ class FederatedExchanges:
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
-        metadata = self._dependencies.metadata
-        metadata.listen(self._on_event)
-        for vhost in list(metadata.vhosts.by_name):
-            self._scan.start(vhost)
+        self._dependencies.metadata.listen(self._on_event)
+        self._scan.start()
 
     def stop(self) -> None:
         """Follow the metadata no more; the links go on."""
         self._dependencies.metadata.ignore(self._on_event)
-        self._scan.stop_all()
+        self._scan.stop()
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -110,18 +104,10 @@ class FederatedExchanges:
                     self._check(metadata, exchange)
             case ExchangeDeleted(vhost=vhost, exchange=exchange):
                 self._keep(vhost, exchange.name, {})
-            case PoliciesChanged(vhost=vhost):
-                self._scan.start(vhost)
-            case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
-                self._scan.start(vhost)
             case ParameterChanged(vhost="", name=parameters.CLUSTER_NAME):
                 # The names at the upstreams contain it.
                 for name in list(self._entries):
-                    self._scan.start(name)
-            case VhostRemoved(vhost=vhost):
-                self._scan.stop(vhost)
-                for name in list(self._entries.get(vhost, ())):
-                    self._keep(vhost, name, {})
+                    self._scan.scan(name)
             case _:
                 pass
 
@@ -132,10 +118,12 @@ class FederatedExchanges:
     # --- which links exist --------------------------------------------------------------------------
 
     def _check_name(self, vhost_name: str, name: str) -> None:
-        """Check the exchange `name`, unless it was deleted since."""
+        """Check the exchange `name`, which may have been deleted since."""
         vhost = self._dependencies.metadata.vhost(vhost_name)
         record = None if vhost is None else vhost.topology.exchanges.get(name)
-        if vhost is not None and record is not None:
+        if vhost is None or record is None:
+            self._keep(vhost_name, name, {})
+        else:
             self._check(vhost, record)
 
     def _check(self, vhost: VhostMetadata, record: ExchangeRecord) -> None:

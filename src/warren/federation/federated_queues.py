@@ -19,13 +19,10 @@ from warren.federation.vhost_scan import VhostScan, may_federate
 from warren.limits_relay import FEDERATION_LINKS_MAX
 from warren.metadata.events import (
     Event,
-    ParameterChanged,
-    PoliciesChanged,
     QueueDeclared,
     QueueDeleted,
-    VhostRemoved,
 )
-from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET, Upstream
+from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import upstreams_of_queue
 from warren.metadata.records import QueueRecord
 from warren.queues.classic import ClassicQueue
@@ -35,7 +32,6 @@ from warren.relay.link import Link
 from warren.relay.status import LinkKey, LinkKind
 
 _CLASSIC = "classic"
-_COMPONENTS = (UPSTREAM, UPSTREAM_SET)
 
 # Returns the live queue of a vhost and a name; None if there is none now.
 FindQueue = Callable[[str, str], LocalQueue | None]
@@ -91,15 +87,13 @@ class FederatedQueues:
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
-        metadata = self._dependencies.metadata
-        metadata.listen(self._on_event)
-        for vhost in list(metadata.vhosts.by_name):
-            self._scan.start(vhost)
+        self._dependencies.metadata.listen(self._on_event)
+        self._scan.start()
 
     def stop(self) -> None:
         """Follow the metadata no more; the links go on."""
         self._dependencies.metadata.ignore(self._on_event)
-        self._scan.stop_all()
+        self._scan.stop()
 
     def _on_event(self, event: Event) -> None:
         match event:
@@ -108,14 +102,6 @@ class FederatedQueues:
                 self._dependencies.later(lambda _: self._check_name(vhost, queue.name))
             case QueueDeleted(vhost=vhost, queue=queue):
                 self._keep(vhost, queue.name, ())
-            case PoliciesChanged(vhost=vhost):
-                self._scan.start(vhost)
-            case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
-                self._scan.start(vhost)
-            case VhostRemoved(vhost=vhost):
-                self._scan.stop(vhost)
-                for name in list(self._queues.get(vhost, ())):
-                    self._keep(vhost, name, ())
             case _:
                 pass
 

@@ -1,20 +1,25 @@
 """Checks all exchanges or queues of a virtual host after a change that may concern each of them.
 
-Policies and upstreams apply to any of them. A vhost may have very many, so that a scan takes several turns.
+Policies, upstreams and sets of upstreams apply to any of them. A vhost may have very many, so that a scan
+takes several turns.
 """
 
 from collections.abc import Callable, Iterable
 
 from warren.limits import POLICIES_PER_TURN
 from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
+from warren.metadata.events import Event, ParameterChanged, PoliciesChanged, VhostRemoved
+from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
 from warren.metadata.federation_upstreams import is_federated
 from warren.metadata.machine import Metadata
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.coroutine_driver import Later, NextTurn, drive
 
+_COMPONENTS = (UPSTREAM, UPSTREAM_SET)
+
 
 class VhostScan:
-    """Runs the scans; a later one of a vhost supersedes an earlier one."""
+    """Runs the scans that the metadata asks for; a later one of a vhost supersedes an earlier one."""
 
     __slots__ = ("_check", "_known", "_later", "_metadata", "_names", "_numbers")
 
@@ -29,7 +34,8 @@ class VhostScan:
     ) -> None:
         """`check` is called with a vhost and each of its `names`; some may have been deleted meanwhile.
 
-        If no policy of the vhost names upstreams, it is called with those `known` to have links.
+        If no policy of the vhost names upstreams, or the vhost was removed, it is called with those `known`
+        to have links.
         """
         self._metadata = metadata
         self._later = later
@@ -39,26 +45,44 @@ class VhostScan:
         # By vhost, how often it was scanned.
         self._numbers: dict[str, int] = {}
 
-    def start(self, vhost: str) -> None:
+    def start(self) -> None:
+        """Scan all vhosts, and follow the metadata from here on."""
+        self._metadata.listen(self._on_event)
+        for vhost in list(self._metadata.vhosts.by_name):
+            self.scan(vhost)
+
+    def stop(self) -> None:
+        """Follow the metadata no more, and end all scans."""
+        self._metadata.ignore(self._on_event)
+        self._numbers.clear()
+
+    def scan(self, vhost: str) -> None:
         """Scan `vhost`."""
         number = self._numbers[vhost] = self._numbers.get(vhost, 0) + 1
         drive(self._scan(vhost, number))
 
-    def stop(self, vhost: str) -> None:
-        """End the scan of `vhost`."""
-        self._numbers.pop(vhost, None)
+    def _on_event(self, event: Event) -> None:
+        match event:
+            case PoliciesChanged(vhost=vhost):
+                self.scan(vhost)
+            case ParameterChanged(vhost=vhost, component=component) if component in _COMPONENTS:
+                self.scan(vhost)
+            case VhostRemoved(vhost=vhost):
+                self._numbers.pop(vhost, None)
+                self._check_known(vhost)
+            case _:
+                pass
 
-    def stop_all(self) -> None:
-        """End all scans."""
-        self._numbers.clear()
+    def _check_known(self, vhost: str) -> None:
+        for name in list(self._known(vhost)):
+            self._check(vhost, name)
 
     async def _scan(self, name: str, number: int) -> None:
         vhost = self._metadata.vhost(name)
         if vhost is None:
             return
         if not may_federate(vhost):
-            for known in list(self._known(name)):
-                self._check(name, known)
+            self._check_known(name)
             return
         names = list(self._names(vhost))
         per_turn = max(1, min(POLICIES_PER_TURN, POLICIES_MATCHED_PER_TURN // len(vhost.policies.by_name)))
