@@ -16,6 +16,8 @@ from warren.model.erlang_terms import Atom, Term, printed_term
 from warren.wire.strings import decode_text
 
 HIDDEN = "***"
+# In a URI everything up to the password, the password, and what follows it.
+PASSWORD = re.compile("(://[^:@]*:)(.*)(@)", re.DOTALL)
 # A local target has all keys of a remote one that have no meaning for it.
 _TLS_FILES = "cacertfile", "certfile", "keyfile"
 _REMOTE_FIELDS = (
@@ -109,7 +111,7 @@ def without_passwords(uri: str) -> tuple[str, list[str]]:
     if mark and "@" in query and "@" not in before:
         # A question mark in a password that is not encoded.
         before, mark, query = uri, "", ""
-    before = re.sub("(://[^:@]*:)(.*)(@)", hide, before, flags=re.DOTALL)
+    before = PASSWORD.sub(hide, before)
     query = re.sub("((?:^|&)password=)([^&]*)()", hide, query, flags=re.DOTALL)
     return before + mark + query, [secret for secret in hidden if secret]
 

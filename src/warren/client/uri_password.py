@@ -1,11 +1,6 @@
 """Hides the passwords of AMQP URIs, and fills in a hidden one from the URI in which it was hidden."""
 
-import re
-
-from warren.client.rabbitmq_uri import HIDDEN, parse_target, without_passwords
-
-# Everything up to the password, the password, and what follows it.
-_PASSWORD = re.compile("(://[^:@]*:)(.*)(@)", re.DOTALL)
+from warren.client.rabbitmq_uri import HIDDEN, PASSWORD, parse_target, without_passwords
 
 
 def masked_uri(uri: str) -> str:
@@ -25,10 +20,10 @@ def with_password_of(uri: str, known: str) -> str | None:
     """
     if masked_uri(known) == uri:
         return known
-    found = _PASSWORD.search(known.partition("?")[0])
+    found = PASSWORD.search(known.partition("?")[0])
     if found is None or not _is_same_account(uri, known):
         return None
-    filled = _PASSWORD.sub(lambda hidden: hidden[1] + found[2] + hidden[3], uri, count=1)
+    filled = PASSWORD.sub(lambda hidden: hidden[1] + found[2] + hidden[3], uri, count=1)
     return None if is_masked(filled) else filled
 
 

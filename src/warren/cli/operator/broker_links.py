@@ -1,6 +1,5 @@
 """Commands for shovels, and for the upstreams, sets and links of federation."""
 
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from warren.cli.operator.link_status import SHOVEL_FIELDS, LinkList, ShovelList,
 from warren.cli.operator.management_client import filled
 from warren.cli.operator.parameters import flag, json_of, named, object_of, option, pairs_of
 from warren.cli.operator.session import Arguments, Session
+from warren.client.uri_password import masked_uri
 
 _SHOVEL = "/parameters/shovel/{vhost}/{name}"
 _UPSTREAM = "/parameters/federation-upstream/{vhost}/{name}"
@@ -26,8 +26,6 @@ _SET = "/parameters/federation-upstream-set/{vhost}/{name}"
 _ABSENT = "Not Found"
 _STEP = ("state", "end", "action", "name", "uri", "text")
 _LINKS = ("vhost", "type", "name", "upstream", "status", "forwarded", "lag_messages", "id", "why")
-# A URI up to the user name, and its password.
-_PASSWORD = re.compile(r"(://[^\s:/@\"]*):[^\"\s]*@")
 # The keys of a shovel that have options of their own; others are given with --set.
 _KEYS = {
     "src-uri": "address of the source; amqp:// is this broker",
@@ -220,7 +218,7 @@ def _restart_link(session: Session, arguments: Arguments) -> None:
 def _masked(value: Any) -> Any:
     """`value` with the passwords of the URIs in it replaced by ***."""
     if isinstance(value, str):
-        return _PASSWORD.sub(r"\1:***@", value)
+        return masked_uri(value)
     if isinstance(value, dict):
         return {key: _masked(item) for key, item in value.items()}
     return [_masked(item) for item in value] if isinstance(value, list) else value
