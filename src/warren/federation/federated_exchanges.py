@@ -36,7 +36,7 @@ from warren.relay.status import LinkKey, LinkKind
 
 
 class FederationDependencies(Struct, frozen=True, kw_only=True):
-    """What the links of federated exchanges need."""
+    """What the links of federated exchanges and queues need."""
 
     metadata: Metadata
     links: Links
@@ -44,6 +44,12 @@ class FederationDependencies(Struct, frozen=True, kw_only=True):
     later: Later
     # The name of the cluster of this broker.
     cluster_name: Callable[[], str]
+
+    def log_too_many(self, key: LinkKey) -> None:
+        """Log that the link `key` is not started, because there are as many as may be."""
+        text = f"{key.kind} {key.name!r} of vhost {key.vhost!r} is not federated with upstream"
+        text += f" {key.upstream!r}: there are {FEDERATION_LINKS_MAX} links already"
+        self.link.log("error", text, {})
 
 
 class _MadeOf(Struct, frozen=True):
@@ -150,9 +156,7 @@ class FederatedExchanges:
         dependencies = self._dependencies
         if key not in entries:
             if self._count == FEDERATION_LINKS_MAX:
-                text = f"exchange {key.name!r} of vhost {key.vhost!r} is not federated with upstream"
-                text += f" {key.upstream!r}: there are {FEDERATION_LINKS_MAX} links already"
-                dependencies.link.log("error", text, {})
+                dependencies.log_too_many(key)
                 return
             self._count += 1
         federated = FederatedExchange(

@@ -134,9 +134,7 @@ class FederatedQueues:
             return
         if known is None:
             if self._count == FEDERATION_LINKS_MAX:
-                text = f"queue {key.name!r} of vhost {key.vhost!r} is not federated with upstream"
-                text += f" {key.upstream!r}: there are {FEDERATION_LINKS_MAX} links already"
-                dependencies.link.log("error", text, {})
+                dependencies.log_too_many(key)
                 return
             self._count += 1
         upstream = made_of.upstream
