@@ -81,7 +81,7 @@ def queues_of(here: Site) -> list[str]:
 def test_a_federated_queue_has_its_link_as_soon_as_it_is_declared(here: Site) -> None:
     with here.channel() as channel:
         declare(channel, "fed.downstream")
-        assert here.linked() == [("fed.downstream", "localhost")]
+        becomes(here.linked, [("fed.downstream", "localhost")])
         becomes(lambda: here.links()[0]["status"], "running")
         link = here.links()[0]
         assert (link["type"], link["upstream_queue"], link["vhost"]) == ("queue", "upstream", "cases")
@@ -189,7 +189,7 @@ def test_exclusive_and_transient_queues_are_federated_as_in_rabbitmq(here: Site)
     with here.channel() as channel:
         channel.queue_declare("fed.exclusive", exclusive=True)
         channel.queue_declare("fed.auto", auto_delete=True)
-        assert [name for name, _ in here.linked()] == ["fed.auto", "fed.exclusive"]
+        becomes(lambda: [name for name, _ in here.linked()], ["fed.auto", "fed.exclusive"])
 
 
 def test_messages_stay_at_an_upstream_that_restarts_and_arrive_afterwards(tmp_path: Path) -> None:
