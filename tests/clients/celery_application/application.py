@@ -41,6 +41,13 @@ def sleep(seconds: float) -> float:
     return seconds
 
 
+@app.task(name="wait_for_file", acks_late=True)
+def wait_for_file(path: str) -> None:
+    """Keep a process of the pool busy until there is such a file; acknowledged at the end."""
+    while not os.path.exists(path):
+        time.sleep(0.05)
+
+
 @app.task(name="now")
 def now() -> float:
     """Return when the task ran."""

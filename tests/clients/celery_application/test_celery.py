@@ -13,6 +13,7 @@ from celery.exceptions import TaskRevokedError
 from tests.clients.celery_application.workers import Worker, running_worker
 
 RESULT_S_MAX = 40
+IDLE_PREFETCH = 2  # One task for each process of the pool.
 
 
 @pytest.fixture(scope="module")
@@ -125,15 +126,21 @@ def test_a_queue_is_added_and_removed_at_run_time(worker: Worker) -> None:
     assert not left.ready()
 
 
-def test_the_prefetch_count_follows_the_pool_at_run_time(worker: Worker) -> None:
-    before = int(str(worker.stats()["prefetch_count"]))
+def test_the_prefetch_count_follows_the_pool_at_run_time(tmp_path: Path, worker: Worker) -> None:
+    go = tmp_path / "go"
+    wait_for(lambda: worker.stats()["prefetch_count"] == IDLE_PREFETCH)
     worker.app.control.pool_grow(2, destination=[worker.name], reply=True, timeout=10)
-    wait_for(lambda: worker.stats()["prefetch_count"] == before + 2)
-    results = [worker.task("sleep", 2).delay() for _ in range(before + 6)]
-    wait_for(lambda: held_by(worker) == before + 2)
-    assert [result.get(RESULT_S_MAX) for result in results] == [2] * (before + 6)
-    worker.app.control.pool_shrink(2, destination=[worker.name], reply=True, timeout=10)
-    wait_for(lambda: worker.stats()["prefetch_count"] == before)
+    wait_for(lambda: worker.stats()["prefetch_count"] == IDLE_PREFETCH + 2)
+    results = [worker.task("wait_for_file", str(go)).delay() for _ in range(IDLE_PREFETCH + 6)]
+    # An answer of the worker may come after it has asked for the new count and before it has the tasks.
+    wait_for(lambda: held_by(worker, "wait_for_file") == IDLE_PREFETCH + 2)
+    go.touch()
+    assert [result.get(RESULT_S_MAX) for result in results] == [None] * (IDLE_PREFETCH + 6)
+    # A pool refuses to shrink while its processes have tasks, which is a moment after they have returned.
+    wait_for(lambda: held_by(worker, "wait_for_file") == 0)
+    reply = worker.app.control.pool_shrink(2, destination=[worker.name], reply=True, timeout=10)
+    assert reply[0][worker.name] == {"ok": "pool will shrink"}
+    wait_for(lambda: worker.stats()["prefetch_count"] == IDLE_PREFETCH)
     assert worker.task("add", 5, 5).delay().get(RESULT_S_MAX) == 10
 
 
@@ -191,12 +198,12 @@ def is_active(worker: Worker, identity: str) -> bool:
     return any(task["id"] == identity for task in active.get(worker.name, []))
 
 
-def held_by(worker: Worker) -> int:
-    """Return the number of tasks that the worker has received and not acknowledged."""
+def held_by(worker: Worker, name: str) -> int:
+    """Return the number of tasks of that name that the worker has received and not acknowledged."""
     inspect = worker.app.control.inspect([worker.name], timeout=5)
     running, waiting = inspect.active() or {}, inspect.reserved() or {}
     tasks = [*running.get(worker.name, []), *waiting.get(worker.name, [])]
-    return len({task["id"] for task in tasks if task["name"] == "sleep"})
+    return len({task["id"] for task in tasks if task["name"] == name})
 
 
 def queues_of(worker: Worker) -> list[str]:
