@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from warren.runtime.file_writer import FileWriter, WriteRequest
+from warren.runtime.file_writer import FileJob, FileWriter, WriteEnd, job_of
 from warren.runtime.worker_thread import WorkerThread
 from warren.store.disk import (
     CreateFile,
@@ -132,16 +132,15 @@ class DirectoryDisk:
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order in a thread, then call `done` in the loop."""
-        match steps:
-            # No job is in progress, so the thread does not use these files.
-            case [WriteFile(name, at, list(chunks)), SyncFile(synced)] if (
-                self._writer is not None and name == synced and name in self._files
-            ):
+        writer = self._writer
+        if writer is not None:
+            # No job is in progress, so no thread uses these files.
+            job = job_of(steps, self._directory, self._files, is_synced=self._is_synced)
+            if job is not None:
                 self._is_writing = True
-                done = partial(self._written, name, done)
-                self._writer.write(WriteRequest(self._files[name], at, chunks, self._is_synced, done))
-            case _:
-                self._worker.do(partial(self._perform_and_tell, steps, done))
+                writer.do(job, partial(self._written, steps, job, done))
+                return
+        self._worker.do(partial(self._perform_and_tell, steps, done))
 
     def drop_page_cache(self) -> None:
         """Read files from the device from now on, not from the page cache.
@@ -170,11 +169,23 @@ class DirectoryDisk:
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
         self._loop.call_soon_threadsafe(self._guard, partial(done, error))
 
-    def _written(self, name: str, done: OnDone, number: int) -> None:
-        """Handle the end of a job of the writer; `number` is its errno, or 0."""
+    def _written(self, steps: Sequence[DiskStep], job: FileJob, done: OnDone, end: WriteEnd) -> None:
+        """Handle the end of a job of the writer."""
+        number, failed, opened = end
         self._is_writing = False
-        error = OSError(number, os.strerror(number), name) if number else None
-        self._guard(partial(done, error))
+        for name in job.replaced:
+            self._forget(name)
+        for name, file in zip(job.opened, opened, strict=False):
+            if name:
+                self._keep(name, file)
+            else:
+                os.close(file)
+        if number in _NO_DESCRIPTOR:
+            # The other thread closes some of those that are open. Steps can be repeated.
+            self._worker.do(partial(self._perform_and_tell, steps, done))
+        else:
+            error = OSError(number, os.strerror(number), job.names[failed] or None) if number else None
+            self._guard(partial(done, error))
         if self._on_written is not None and not self._is_writing:
             self._on_written()
 
