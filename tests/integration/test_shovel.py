@@ -1,10 +1,12 @@
 """Shovels of a running broker: set over HTTP, shown, restarted and deleted."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pika
 import pytest
+from click.testing import CliRunner
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.shovels import (
@@ -17,6 +19,8 @@ from tests.integration.shovels import (
     uri,
     wait_until,
 )
+
+from warren.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +185,9 @@ def test_a_static_shovel_runs_and_cannot_be_changed_over_http(tmp_path: Path, ot
         assert client.status("DELETE /shovels/vhost/%2F/fixed") == 404
         assert client.status("DELETE /shovels/vhost/%2F/fixed/restart") == 404
         assert client.get("/parameters") == []
+        address = ("--uri", f"http://127.0.0.1:{node.ports['http']}")
+        shown = CliRunner().invoke(main, ["shovels", "show", "fixed", "--json", *address]).output
+        assert json.loads(shown)["type"] == "static"
         channel.basic_publish("", "s", b"m")
         wait_until(lambda: ready(channel, "d") == 1)
         [(_, properties)] = take(channel, "d")

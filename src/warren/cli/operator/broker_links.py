@@ -109,6 +109,14 @@ def _found(session: Session, arguments: Arguments) -> dict[str, Any] | None:
     return found
 
 
+def _static_status(session: Session, arguments: Arguments) -> Mapping[str, Any]:
+    # The list has what the user may see; a shovel of the configuration is in no virtual host.
+    for row in session.api.rows("/shovels", {}, session.progress):
+        if row["name"] == arguments["name"] and "vhost" not in row:
+            return row
+    raise ObjectNotFound(_ABSENT)
+
+
 def _check(session: Session, arguments: Arguments) -> None:
     """Print the dry run of an existing shovel with its changes, or of a new one."""
     before = None if arguments["name"] is None else _found(session, arguments)
@@ -136,10 +144,14 @@ def _print_steps(session: Session, found: Mapping[str, Any]) -> None:
 
 
 def _show(session: Session, arguments: Arguments) -> None:
-    """Print the definition, with passwords masked, and the status if the shovel runs on this node."""
+    """Print the definition, with passwords masked, and the status if the shovel runs on this node.
+
+    Of a shovel in the configuration there is no definition to be had, only its status.
+    """
     definition = _found(session, arguments)
     if definition is None:
-        raise ObjectNotFound(_ABSENT)
+        session.print_facts(_static_status(session, arguments))
+        return
     rows = session.api.rows(filled("/shovels/{vhost}", arguments), {}, session.progress)
     status: Mapping[str, Any] = next((row for row in rows if row["name"] == arguments["name"]), {})
     session.print_facts({**status, "definition": _masked(definition)})
