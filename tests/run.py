@@ -60,7 +60,8 @@ CHECKS = {
     "import contracts": ["lint-imports", "--no-logo"],
 }
 PYTEST_SUITES = [
-    "unit", "tidy", "sim", "conformance", "integration", "browser", "openapi", "spark", *SPARK_VERSIONS,
+    "unit", "tidy", "sim", "raft", "conformance", "integration", "browser", "openapi", "spark",
+    *SPARK_VERSIONS,
 ]  # fmt: skip
 # Programs that print the line of counts themselves; the arguments bound their duration.
 PROGRAMS = {
