@@ -1,0 +1,48 @@
+"""Changes of the configuration: a replica switches when it applies them, not before."""
+
+from warren.replication.raft.change import Configuration, ConfigurationChange, changed
+from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_append
+from warren.replication.raft.member_progress import Progress
+from warren.replication.raft.raft_messages import NOBODY
+from warren.replication.raft.ready import Role
+from warren.replication.raft.state import RaftState
+from warren.replication.raft.trace import TraceEvent
+
+
+def apply_change(state: RaftState, change: ConfigurationChange) -> Configuration:
+    """Switch to the configuration after a committed change, and return it."""
+    switch(state, changed(state.configuration, change))
+    return state.configuration
+
+
+def switch(state: RaftState, configuration: Configuration) -> None:
+    """Use another configuration; a leader sends to new members at once."""
+    following = max(state.log.last_index(), 1)
+    members: dict[int, Progress] = {}
+    for peer in configuration.members:
+        progress = state.progress.get(peer)
+        if progress is None:
+            progress = state.new_progress(following, is_learner=False)
+            # It has had no chance to be heard of yet.
+            progress.is_active = True
+        progress.is_learner = peer in configuration.learners
+        members[peer] = progress
+    state.progress = members
+    state.configuration = configuration
+    state.trace.event(TraceEvent.CONFIGURATION_SWITCHED, configuration)
+    state.is_learner = state.id in configuration.learners
+    if state.role is not Role.LEADER:
+        return
+    if state.id not in members or state.is_learner:
+        if state.settings.step_down_on_removal:
+            state.become_follower(state.term, NOBODY)
+        return
+    # Another majority may have committed more.
+    if maybe_commit(state):
+        broadcast_appends(state)
+    else:
+        for peer, _ in state.members():
+            send_append(state, peer, is_empty_allowed=False)
+    if state.transfer_to != NOBODY and not configuration.is_voter(state.transfer_to):
+        state.trace.event(TraceEvent.TRANSFER_ABORTED, state.term, state.transfer_to)
+        state.abort_transfer()

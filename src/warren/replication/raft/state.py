@@ -1,0 +1,164 @@
+"""The state of a replica that all its roles share, and the few steps that every role may take."""
+
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from warren.replication.raft.change import Configuration
+from warren.replication.raft.log import RaftLog, RaftStorage
+from warren.replication.raft.member_progress import InFlight, Progress
+from warren.replication.raft.quorum import VoteResult, joint_index, joint_vote
+from warren.replication.raft.raft_messages import NOBODY, HardState, MessageKind, RaftMessage
+from warren.replication.raft.raft_settings import RaftSettings
+from warren.replication.raft.read_index import PendingReads
+from warren.replication.raft.ready import ReadState, Role, SoftState
+from warren.replication.raft.trace import Trace, TraceEvent
+
+# Messages by which a replica promises something, so that they wait until it is synced.
+_PROMISES = frozenset({
+    MessageKind.APPEND_RESPONSE, MessageKind.VOTE_RESPONSE, MessageKind.PRE_VOTE_RESPONSE,
+})  # fmt: skip
+
+
+class RaftDependencies(Struct, frozen=True):
+    """What a replica needs from its surroundings."""
+
+    storage: RaftStorage
+    # Returns a number from 0 up to, and without, its argument.
+    chance: Callable[[int], int]
+    trace: Trace = Trace()
+
+
+class RaftState:
+    """The state of one replica. Invariant: term never falls, and vote changes only with it or from nobody."""
+
+    __slots__ = (
+        "chance", "configuration", "election_elapsed", "election_timeout", "heartbeat_elapsed", "id",
+        "is_learner", "leader", "log", "messages", "messages_after", "pending_change", "pending_reads",
+        "progress", "read_states", "reads", "role", "settings", "term", "trace", "transfer_to",
+        "uncommitted_bytes", "vote", "votes",
+    )  # fmt: skip
+
+    def __init__(self, replica: int, dependencies: RaftDependencies, settings: RaftSettings) -> None:
+        """Begin as a follower in term 0 with what the storage has."""
+        self.id = replica
+        self.settings = settings
+        self.chance = dependencies.chance
+        self.trace = dependencies.trace
+        self.log = RaftLog(dependencies.storage, self.trace, settings.applying_bytes_max)
+        self.term = 0
+        self.vote = NOBODY
+        self.leader = NOBODY
+        self.role = Role.FOLLOWER
+        self.configuration = Configuration()
+        self.is_learner = False
+        # Of each member, in ascending order; only a leader's are true.
+        self.progress: dict[int, Progress] = {}
+        self.votes: dict[int, bool] = {}
+        self.messages: list[RaftMessage] = []
+        self.messages_after: list[RaftMessage] = []
+        self.election_elapsed = 0
+        self.heartbeat_elapsed = 0
+        # Ticks after which this follower starts an election, drawn anew in each term.
+        self.election_timeout = 0
+        self.transfer_to = NOBODY
+        # No change may be proposed before everything up to this index is applied.
+        self.pending_change = 0
+        self.uncommitted_bytes = 0
+        self.reads = PendingReads()
+        # Reads that wait until an entry of this leader's term is committed.
+        self.pending_reads: list[RaftMessage] = []
+        self.read_states: list[ReadState] = []
+
+    @property
+    def hard_state(self) -> HardState:
+        """What must not be forgotten."""
+        return HardState(self.term, self.vote, self.log.commit)
+
+    @property
+    def soft_state(self) -> SoftState:
+        """Who leads, and what this replica is."""
+        return SoftState(self.leader, self.role)
+
+    def send(self, message: RaftMessage) -> None:
+        """Send a message now, or, if it promises something, when what it promises is synced."""
+        if message.kind in _PROMISES:
+            self.messages_after.append(message)
+        else:
+            assert message.to != self.id, f"{message.kind.name} to itself"
+            self.messages.append(message)
+
+    def members(self) -> Iterable[tuple[int, Progress]]:
+        """Return all other members and their progress."""
+        return [(peer, progress) for peer, progress in self.progress.items() if peer != self.id]
+
+    def new_progress(self, following: int, *, is_learner: bool) -> Progress:
+        """Return the progress of a member of which nothing is known."""
+        settings = self.settings
+        in_flight = InFlight(settings.in_flight_messages_max, settings.in_flight_bytes_max)
+        return Progress(following, in_flight, is_learner=is_learner)
+
+    # Quorums.
+
+    def quorum_index(self) -> int:
+        """Return the highest index that is durable at a majority, or at both of them."""
+        progress, configuration = self.progress, self.configuration
+        return joint_index(
+            [progress[voter].match for voter in configuration.voters],
+            [progress[voter].match for voter in configuration.outgoing],
+        )
+
+    def result_of(self, votes: dict[int, bool]) -> VoteResult:
+        """Return the result of a vote in this configuration; votes of others do not count."""
+        configuration = self.configuration
+        return joint_vote(
+            [votes.get(voter) for voter in configuration.voters],
+            [votes.get(voter) for voter in configuration.outgoing],
+        )
+
+    def is_quorum_active(self) -> bool:
+        """Return whether a majority was heard of since the last look."""
+        active = {
+            peer: progress.is_active for peer, progress in self.progress.items() if not progress.is_learner
+        }
+        return self.result_of(active) is VoteResult.WON
+
+    def is_promotable(self) -> bool:
+        """Return whether this replica may be elected: it is a voter, and is not installing a snapshot."""
+        progress = self.progress.get(self.id)
+        return progress is not None and not progress.is_learner and self.log.snapshot is None
+
+    # Roles.
+
+    def become_follower(self, term: int, leader: int) -> None:
+        """Follow `leader`, or wait for one, in this term."""
+        self.reset(term)
+        self.leader = leader
+        self.role = Role.FOLLOWER
+        self.trace.event(TraceEvent.BECAME_FOLLOWER, term)
+
+    def reset(self, term: int) -> None:
+        """Forget what belongs to a role; a new term has no vote yet."""
+        if term != self.term:
+            assert term > self.term, f"term {term} after {self.term}"
+            self.term = term
+            self.vote = NOBODY
+        self.leader = NOBODY
+        self.election_elapsed = self.heartbeat_elapsed = 0
+        self.election_timeout = self.settings.election_ticks + self.chance(self.settings.election_ticks)
+        self.transfer_to = NOBODY
+        self.votes = {}
+        following = self.log.last_index() + 1
+        for peer, progress in self.progress.items():
+            fresh = self.new_progress(following, is_learner=progress.is_learner)
+            if peer == self.id:
+                fresh.match = following - 1
+            self.progress[peer] = fresh
+        self.pending_change = 0
+        self.uncommitted_bytes = 0
+        self.reads = PendingReads()
+        self.pending_reads = []
+
+    def abort_transfer(self) -> None:
+        """Lead on, because the one that was to lead did not take over."""
+        self.transfer_to = NOBODY
