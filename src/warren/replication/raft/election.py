@@ -51,7 +51,7 @@ def _campaign(state: RaftState, campaign: Campaign) -> None:
         if voter == state.id:
             state.send(RaftMessage(answer, voter, state.id, term))
             continue
-        state.trace.event(TraceEvent.VOTE_REQUESTED, last, kind, voter, term)
+        state.trace.event(TraceEvent.VOTE_REQUESTED, last, kind, voter, state.term)
         is_forced = campaign is Campaign.TRANSFER
         state.send(RaftMessage(kind, voter, state.id, term, last.index, last.term, is_forced=is_forced))
 
@@ -77,9 +77,9 @@ def handle_vote_response(state: RaftState, message: RaftMessage) -> None:
     voter, is_granted = message.sender, not message.is_rejected
     state.trace.event(TraceEvent.VOTE_RECEIVED, message.kind, voter, state.term, message.is_rejected)
     state.votes.setdefault(voter, is_granted)
-    members = [state.votes[peer] for peer in state.votes if peer in state.progress]
-    granted = sum(members)
-    state.trace.event(TraceEvent.VOTES_COUNTED, granted, message.kind, len(members) - granted)
+    counted = [vote for peer, vote in state.votes.items() if state.configuration.is_voter(peer)]
+    granted = sum(counted)
+    state.trace.event(TraceEvent.VOTES_COUNTED, granted, message.kind, len(counted) - granted)
     result = state.result_of(state.votes)
     if result is VoteResult.LOST:
         # The term stays, and with it the own vote.

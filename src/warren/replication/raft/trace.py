@@ -17,7 +17,7 @@ class TraceEvent(Enum):
     ALREADY_LEADER = "already leader"
     UNPROMOTABLE = "unpromotable"
     CHANGES_UNAPPLIED = "changes unapplied"  # term
-    VOTE_REQUESTED = "vote requested"  # last entry id, message kind, to, term
+    VOTE_REQUESTED = "vote requested"  # last entry id, message kind, to, own term
     VOTE_RECEIVED = "vote received"  # message kind, from, term, is rejected
     VOTES_COUNTED = "votes counted"  # granted, message kind, rejected
     VOTE_CAST = "vote cast"  # message, last entry id, vote, term
