@@ -12,7 +12,6 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QueueSettings
-from warren.queues.queue_counts import QueueCounts
 from warren.routing.router import Router
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
@@ -34,6 +33,14 @@ class CountingQueue:
         self.is_deleted = False
         self.is_paused = False
 
+    @property
+    def is_empty(self) -> bool:
+        return self.message_count == 0
+
+    @property
+    def is_unused(self) -> bool:
+        return self.consumer_count == 0
+
     def apply_settings(self, settings: QueueSettings) -> None:
         self.settings = settings
 
@@ -46,16 +53,13 @@ class CountingQueue:
     def touch(self) -> None:
         self.touched += 1
 
-    async def inspect(self) -> QueueCounts:
-        return QueueCounts(self.message_count, self.consumer_count)
-
-    async def purge(self) -> int:
+    def purge(self) -> int:
         count, self.message_count = self.message_count, 0
         return count
 
     def delete(self) -> int:
         self.is_deleted = True
-        return self.message_count
+        return self.purge()
 
 
 class LiveVhost:
