@@ -11,6 +11,7 @@ from warren.client.channel import ChannelListener
 from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.client.rabbitmq_uri import parse_target
+from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message
 from warren.node.broker import Broker
@@ -18,6 +19,7 @@ from warren.node.config import Config
 from warren.node.config_file import ConfigEntry
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
+from warren.node.node_identity import NodeIdentity
 from warren.runtime.clock import Clock
 from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
@@ -102,7 +104,7 @@ class Dialing:
     """The dialer of a node in memory, with its event loop."""
 
     def __init__(self) -> None:
-        self.broker = Broker(Config([QUICK]), Clock(), "warren@test")
+        self.broker = Broker(Config([QUICK]), Clock(), NodeIdentity("warren@test", FIRST_INCARNATION))
         self.broker.populate()
         self.loop_context = LoopContext(asyncio.get_running_loop(), self.broker.turn)
         self.outgoing = OutgoingConnections(self.loop_context)

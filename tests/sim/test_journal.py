@@ -24,11 +24,11 @@ from warren.metadata.commands import (
     CommandContext,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
     EndLease,
-    ForgetTransient,
     GrantLease,
     MetadataCommand,
     Outcome,
@@ -48,6 +48,9 @@ from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, SyncFile, WriteFile
 
 STEPS = 150
+
+# What a start deletes: all that ended with the run before.
+NEXT_RUN = DeleteEphemeral(node=1, incarnation=2, count_max=1_000_000)
 
 
 class Recorded(Metadata):
@@ -198,7 +201,7 @@ class Simulation:
     def check(self, waiting: list[Proposed], last: int) -> None:
         """Check that the metadata are what was applied, and a prefix of what waited for the disk."""
         found = described(self.metadata)
-        forgotten = [(ForgetTransient(), last)]
+        forgotten = [(NEXT_RUN, last)]
         # Refused commands on the disk precede transient objects that have their names now.
         for count, before in product(range(len(waiting) + 1), ([], forgotten)):
             tried = [
@@ -210,7 +213,7 @@ class Simulation:
             if described(replayed(tried)) == found:
                 self.history[:] = tried
                 return
-        raise AssertionError(f"{found} is not {described(replayed([*self.history, (ForgetTransient(), 0)]))}")
+        raise AssertionError(f"{found} is not {described(replayed([*self.history, (NEXT_RUN, 0)]))}")
 
 
 def replayed(history: list[tuple[MetadataCommand, int]]) -> Metadata:

@@ -35,6 +35,7 @@ from warren.limits import (
     JOURNAL_RETRY_MS,
 )
 from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
@@ -65,6 +66,8 @@ class JournalDependencies(Struct, frozen=True, kw_only=True):
     report: Callable[[OSError | None], None]
     # Encrypts secrets in the file; None leaves them as they are.
     cipher: Cipher | None = None
+    # The run of the node that proposes the commands.
+    incarnation: Incarnation = FIRST_INCARNATION
 
 
 class Journal:
@@ -330,7 +333,13 @@ class Journal:
 
     def _applied(self, command: MetadataCommand, index: int, user: str) -> Reply:
         return self._metadata.apply(
-            command, CommandContext(index=index, now=self._dependencies.now(), user=user)
+            command,
+            CommandContext(
+                index=index,
+                now=self._dependencies.now(),
+                user=user,
+                incarnation=self._dependencies.incarnation,
+            ),
         )
 
 

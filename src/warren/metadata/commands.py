@@ -5,6 +5,7 @@ from enum import Enum
 
 from msgspec import Struct, field
 
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value
@@ -57,6 +58,8 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     now: int
     # The user who requested it.
     user: str = INTERNAL_USER
+    # The run of the node that proposed it, with which transient objects end.
+    incarnation: Incarnation = FIRST_INCARNATION
 
 
 class MetadataCommand(Struct, frozen=True):
@@ -350,5 +353,13 @@ class SettleNumbers(MetadataCommand, frozen=True, kw_only=True):
     numbers: tuple[int, ...]
 
 
-class ForgetTransient(MetadataCommand, frozen=True, kw_only=True):
-    """Remove what does not survive a restart: exclusive and transient queues, and transient exchanges."""
+class DeleteEphemeral(MetadataCommand, frozen=True, kw_only=True):
+    """Delete what ended with the runs of `node` before its incarnation `incarnation`: exclusive and transient
+    queues, and transient exchanges.
+
+    At most `count_max` objects and bindings at once.
+    """
+
+    node: int
+    incarnation: int
+    count_max: int

@@ -8,8 +8,8 @@ Invariants:
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import Final
+from itertools import chain, islice
+from typing import Final, TypeVar
 
 from warren.metadata.commands import (
     DONE,
@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     Bind,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
@@ -44,6 +45,7 @@ from warren.metadata.events import (
     QueueDeleted,
     QueuePaused,
 )
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.leases import Leases
 from warren.metadata.records import (
     NO_ARGUMENTS,
@@ -53,6 +55,8 @@ from warren.metadata.records import (
     arguments_bytes,
 )
 from warren.model.multimap import Multimap
+
+K = TypeVar("K")
 
 # The exchanges that RabbitMQ creates in every vhost: name, type, and whether it is internal.
 DEFAULT_EXCHANGES: Final = (
@@ -71,6 +75,8 @@ class DeclaredTopology:
     """The topology of one vhost."""
 
     __slots__ = (
+        "_ephemeral_exchanges",
+        "_ephemeral_queues",
         "_exclusive",
         "_from",
         "_notify",
@@ -96,12 +102,19 @@ class DeclaredTopology:
         self._to_exchange: Multimap[BindingRecord] = Multimap()
         # Names of exclusive queues by the connection that owns them.
         self._exclusive: dict[str, dict[str, None]] = {}
+        # Names of the queues and exchanges that end with a run of a node, by that run.
+        self._ephemeral_queues: dict[Incarnation, dict[str, None]] = {}
+        self._ephemeral_exchanges: dict[Incarnation, dict[str, None]] = {}
         # Names of paused queues.
         self.paused: dict[str, None] = {}
         self.leases = Leases()
 
-    def declare_exchange(self, command: DeclareExchange) -> Reply:
-        """Create an exchange; EXISTING if one with the name exists."""
+    def declare_exchange(
+        self, command: DeclareExchange, incarnation: Incarnation = FIRST_INCARNATION
+    ) -> Reply:
+        """Create an exchange, which ends with `incarnation` if it is transient; EXISTING if one with the name
+        exists.
+        """
         if command.name in self.exchanges:
             return EXISTING
         record = ExchangeRecord(
@@ -112,6 +125,7 @@ class DeclaredTopology:
             command.internal,
             command.arguments or NO_ARGUMENTS,
             command.user,
+            None if command.durable else incarnation,
         )
         self._add_exchange(record)
         return DONE
@@ -125,10 +139,16 @@ class DeclaredTopology:
         self._delete_exchange(command.name, is_cascading=is_cascading)
         return DONE
 
-    def declare_queue(self, command: DeclareQueue, number: int = 0) -> Reply:
-        """Create a queue, with `number` if it is durable; EXISTING if one with the name exists."""
+    def declare_queue(
+        self, command: DeclareQueue, number: int = 0, incarnation: Incarnation = FIRST_INCARNATION
+    ) -> Reply:
+        """Create a queue, with `number` if it survives a restart, and else ending with `incarnation`.
+
+        EXISTING if one with the name exists.
+        """
         if command.name in self.queues:
             return EXISTING
+        survives_restart = command.durable and command.owner is None
         record = QueueRecord(
             command.name,
             command.durable,
@@ -136,7 +156,8 @@ class DeclaredTopology:
             command.owner,
             command.arguments or NO_ARGUMENTS,
             command.user,
-            number if command.durable and command.owner is None else 0,
+            number if survives_restart else 0,
+            None if survives_restart else incarnation,
         )
         self._add_queue(record)
         return DONE
@@ -218,12 +239,27 @@ class DeclaredTopology:
             self._bind(binding)
         return DONE
 
-    def forget_transient(self) -> None:
-        """Remove what does not survive a restart; an exchange that loses its last binding by this stays."""
-        for queue in [queue for queue in self.queues.values() if not queue.survives_restart]:
-            self._delete_queue(queue.name, is_cascading=False)
-        for exchange in [exchange for exchange in self.exchanges.values() if not exchange.durable]:
-            self._delete_exchange(exchange.name, is_cascading=False)
+    def delete_ephemeral(self, command: DeleteEphemeral, count_max: int) -> int:
+        """Delete at most `count_max` queues, exchanges and bindings that ended with the runs in `command`.
+
+        Returns how many were deleted: `count_max` if there may be more. An auto-delete exchange that loses
+        its last binding by this stays.
+        """
+        left = count_max
+        for name in _before(self._ephemeral_queues, command, left):
+            left -= self._remove_first(self._to_queue.get(name), left)
+            if left <= 0:
+                return count_max
+            self._delete_queue(name, is_cascading=False)
+            left -= 1
+        for name in _before(self._ephemeral_exchanges, command, left):
+            left -= self._remove_first(self._from.get(name), left)
+            left -= self._remove_first(self._to_exchange.get(name), left)
+            if left <= 0:
+                return count_max
+            self._delete_exchange(name, is_cascading=False)
+            left -= 1
+        return count_max - left
 
     def bindings(self) -> Iterator[BindingRecord]:
         """All bindings, exchange by exchange."""
@@ -295,14 +331,24 @@ class DeclaredTopology:
             left -= 1
         return names, bindings
 
+    def _remove_first(self, bindings: Iterable[BindingRecord], count: int) -> int:
+        """Remove the first `count` of `bindings`, and nothing with them; returns how many there were."""
+        removed = list(islice(bindings, count))
+        self._remove(removed, is_cascading=False)
+        return len(removed)
+
     def _add_exchange(self, exchange: ExchangeRecord) -> None:
         self.exchanges[exchange.name] = exchange
+        if exchange.incarnation is not None:
+            self._ephemeral_exchanges.setdefault(exchange.incarnation, {})[exchange.name] = None
         self._notify(ExchangeDeclared(self.vhost, exchange))
 
     def _add_queue(self, queue: QueueRecord) -> None:
         self.queues[queue.name] = queue
         if queue.owner is not None:
             self._exclusive.setdefault(queue.owner, {})[queue.name] = None
+        if queue.incarnation is not None:
+            self._ephemeral_queues.setdefault(queue.incarnation, {})[queue.name] = None
         self._notify(QueueDeclared(self.vhost, queue))
 
     def _bind(self, binding: BindingRecord) -> Reply:
@@ -324,10 +370,9 @@ class DeclaredTopology:
         self.paused.pop(name, None)
         self.leases.forget_queue(name)
         if queue.owner is not None:
-            names = self._exclusive[queue.owner]
-            del names[name]
-            if not names:
-                del self._exclusive[queue.owner]
+            _discard_name(self._exclusive, queue.owner, name)
+        if queue.incarnation is not None:
+            _discard_name(self._ephemeral_queues, queue.incarnation, name)
         self._notify(QueueDeleted(self.vhost, queue))
 
     def _delete_exchange(self, name: str, *, is_cascading: bool = True) -> None:
@@ -335,6 +380,8 @@ class DeclaredTopology:
             self._discard(binding)
         # Removed before the cascade, since a cycle of auto-delete exchanges leads back here.
         exchange = self.exchanges.pop(name)
+        if exchange.incarnation is not None:
+            _discard_name(self._ephemeral_exchanges, exchange.incarnation, name)
         self._remove(list(self._to_exchange.get(name)), is_cascading=is_cascading)
         self._notify(ExchangeDeleted(self.vhost, exchange))
 
@@ -353,6 +400,24 @@ class DeclaredTopology:
         self._from.remove(binding.source, binding)
         self._to(binding).remove(binding.destination, binding)
         self._notify(BindingRemoved(self.vhost, binding))
+
+
+def _discard_name(names: dict[K, dict[str, None]], key: K, name: str) -> None:
+    """Discard `name` from those of `key`."""
+    of_key = names[key]
+    del of_key[name]
+    if not of_key:
+        del names[key]
+
+
+def _before(names: dict[Incarnation, dict[str, None]], command: DeleteEphemeral, count_max: int) -> list[str]:
+    """The first `count_max` names of the runs that `command` is about."""
+    ended = [
+        of_run
+        for incarnation, of_run in names.items()
+        if incarnation.node == command.node and incarnation.number < command.incarnation
+    ]
+    return list(islice(chain.from_iterable(ended), count_max))
 
 
 def binding_of(command: Bind | Unbind) -> BindingRecord:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from warren.metadata.bounds import beyond_bounds
 from warren.metadata.commands import (
     DONE,
+    PARTLY,
     Bind,
     ClearGlobalParameter,
     ClearParameter,
@@ -19,12 +20,12 @@ from warren.metadata.commands import (
     CommandContext,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
     DoubtNumbers,
     EndLease,
-    ForgetTransient,
     GrantLease,
     MetadataCommand,
     Outcome,
@@ -53,6 +54,7 @@ from warren.metadata.commands import (
 from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
 from warren.metadata.in_doubt_numbers import InDoubtNumbers
+from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.metadata.parameters import GlobalParameters, checked_parameter
 from warren.metadata.permissions import Permissions
 from warren.metadata.users import Users
@@ -73,6 +75,7 @@ class Metadata:
     __slots__ = (
         "_events",
         "_handlers",
+        "_incarnation",
         "_listeners",
         "global_parameters",
         "in_doubt_numbers",
@@ -89,6 +92,8 @@ class Metadata:
         self._listeners: dict[str | None, list[Listener]] = {}
         # The log index of the last command applied.
         self.index = 0
+        # The run of the node that proposed the command being applied.
+        self._incarnation = FIRST_INCARNATION
         # While a log is replayed, deletions do not cascade: the log contains all their consequences.
         self.is_replaying = False
         # Called with every command and its reply, after the listeners; None if it is not needed.
@@ -105,6 +110,7 @@ class Metadata:
         """Apply `command`, call the listeners with the events, and return the reply."""
         assert not self._events, "a listener applied a command"
         self.index = context.index
+        self._incarnation = context.incarnation
         # Commands in a log were within the limits of their time.
         beyond = None if self.is_replaying else beyond_bounds(self, command)
         if beyond is None:
@@ -164,7 +170,7 @@ class Metadata:
         on(ClearPolicy, self._in_vhost(VhostMetadata.clear_policy))
         on(SetParameter, self._in_vhost(self._set_parameter))
         on(ClearParameter, self._in_vhost(VhostMetadata.clear_parameter))
-        on(DeclareExchange, self._in_vhost(lambda vhost, command: vhost.topology.declare_exchange(command)))
+        on(DeclareExchange, self._in_vhost(self._declare_exchange))
         on(DeleteExchange, self._deleting(DeclaredTopology.delete_exchange))
         on(DeclareQueue, self._in_vhost(self._declare_queue))
         on(PauseQueue, self._in_vhost(lambda vhost, command: vhost.topology.pause_queue(command)))
@@ -179,7 +185,7 @@ class Metadata:
         on(RememberRemoved, self.vhosts.remember_removed)
         on(DoubtNumbers, self._doubt_numbers)
         on(SettleNumbers, self.in_doubt_numbers.settle)
-        on(ForgetTransient, self._forget_transient)
+        on(DeleteEphemeral, self._delete_ephemeral)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
         # The dispatch by type above guarantees that the argument is a C.
@@ -198,7 +204,10 @@ class Metadata:
         return self._in_vhost(lambda vhost, command: handler(vhost.topology, command, not self.is_replaying))
 
     def _declare_queue(self, vhost: VhostMetadata, command: DeclareQueue) -> Reply:
-        return vhost.topology.declare_queue(command, self.index)
+        return vhost.topology.declare_queue(command, self.index, self._incarnation)
+
+    def _declare_exchange(self, vhost: VhostMetadata, command: DeclareExchange) -> Reply:
+        return vhost.topology.declare_exchange(command, self._incarnation)
 
     def _set_parameter(self, vhost: VhostMetadata, command: SetParameter) -> Reply:
         # Parameters in a log were right for the version that wrote them.
@@ -239,7 +248,10 @@ class Metadata:
             self.permissions.forget_user(command.name)
         return reply
 
-    def _forget_transient(self, _: ForgetTransient) -> Reply:
+    def _delete_ephemeral(self, command: DeleteEphemeral) -> Reply:
+        left = command.count_max
         for vhost in self.vhosts.by_name.values():
-            vhost.topology.forget_transient()
+            left -= vhost.topology.delete_ephemeral(command, left)
+            if left <= 0:
+                return PARTLY
         return DONE

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 
 
@@ -17,9 +18,12 @@ class Proposals(Protocol):
 class LocalProposals:
     """Applies commands at once, so that awaiting never suspends."""
 
-    __slots__ = ("_metadata", "_now")
+    __slots__ = ("_incarnation", "_metadata", "_now")
 
-    def __init__(self, metadata: Metadata, now: Callable[[], int]) -> None:
+    def __init__(
+        self, metadata: Metadata, now: Callable[[], int], incarnation: Incarnation = FIRST_INCARNATION
+    ) -> None:
+        self._incarnation = incarnation
         self._metadata = metadata
         self._now = now
 
@@ -29,5 +33,7 @@ class LocalProposals:
 
     def apply(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply; for callers that cannot await, as at start."""
-        context = CommandContext(index=self._metadata.index + 1, now=self._now(), user=user)
+        context = CommandContext(
+            index=self._metadata.index + 1, now=self._now(), user=user, incarnation=self._incarnation
+        )
         return self._metadata.apply(command, context)

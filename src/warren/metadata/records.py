@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import queue_kind
 from warren.wire.table import Value, decode_table, encode_table
 
@@ -23,6 +24,8 @@ class ExchangeRecord(Struct, frozen=True):
     internal: bool
     arguments: Mapping[str, Value]
     user: str
+    # The run of a node with which a transient exchange ends; None if it survives a restart.
+    incarnation: Incarnation | None = None
 
 
 class QueueRecord(Struct, frozen=True):
@@ -38,6 +41,8 @@ class QueueRecord(Struct, frozen=True):
     arguments: Mapping[str, Value]
     user: str
     number: int = 0
+    # The run of a node with which the queue ends; None if it survives a restart.
+    incarnation: Incarnation | None = None
 
     @property
     def survives_restart(self) -> bool:

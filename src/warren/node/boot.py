@@ -10,8 +10,8 @@ import logging
 import os
 import platform
 import signal
-import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import uvloop
 
@@ -35,6 +35,7 @@ from warren.node.file_descriptors import connection_limits, raise_descriptor_lim
 from warren.node.http_ports import HttpPorts
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
+from warren.node.node_identity import NodeIdentity, begin_incarnation
 from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
 from warren.node.sample_timer import SampleTimer
@@ -128,10 +129,10 @@ class Node:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
         self._folder = _folder(config)
-        self._metadata_journal = _metadata_journal(config, self._folder, self._clock)
-        self.broker = Broker(
-            config, self._clock, _node_name(), metadata_journal=self._metadata_journal, fail=self._fail
-        )
+        directory = None if self._folder is None else self._folder.path
+        identity = begin_incarnation(config, directory, self._clock.now())
+        journal = self._metadata_journal = _metadata_journal(config, directory, self._clock, identity)
+        self.broker = Broker(config, self._clock, identity, metadata_journal=journal, fail=self._fail)
         self._loop_context = LoopContext(loop, self.broker.turn)
         self.relays = NodeRelays(self.broker, self._loop_context, config)
         self._tls: Tls | None = None
@@ -317,10 +318,15 @@ def _folder(config: Config) -> LockedDirectory | None:
         raise BootRefused(str(error)) from error
 
 
-def _metadata_journal(config: Config, folder: LockedDirectory | None, clock: Clock) -> MetadataJournal | None:
-    if folder is None:
+def _metadata_journal(
+    config: Config, directory: Path | None, clock: Clock, identity: NodeIdentity
+) -> MetadataJournal | None:
+    if directory is None:
         return None
-    return MetadataJournal(folder.path, clock, is_damage_skipped=config.get(settings.SKIP_DAMAGE))
+    is_damage_skipped = config.get(settings.SKIP_DAMAGE)
+    return MetadataJournal(
+        directory, clock, is_damage_skipped=is_damage_skipped, incarnation=identity.incarnation
+    )
 
 
 def _monitors(
@@ -348,10 +354,6 @@ def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
         advertised_tls_host=config.get(settings.STREAM_TLS_HOST),
         advertised_tls_port=config.get(settings.STREAM_TLS_PORT),
     )
-
-
-def _node_name() -> str:
-    return f"warren@{socket.gethostname().partition('.')[0]}"
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

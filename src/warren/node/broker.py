@@ -16,7 +16,12 @@ from warren.access.passwords import (
     SALT_SIZE,
     hash_password,
 )
-from warren.limits import JOURNAL_SKIPPED_NUMBERS, PASSWORD_THREADS, PASSWORDS_WAITING_MAX
+from warren.limits import (
+    JOURNAL_SKIPPED_NUMBERS,
+    PASSWORD_THREADS,
+    PASSWORDS_WAITING_MAX,
+    REMOVED_PER_TURN,
+)
 from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
 from warren.metadata.commands import (
@@ -24,6 +29,7 @@ from warren.metadata.commands import (
     OPERATOR,
     Bind,
     DeclareExchange,
+    DeleteEphemeral,
     DoubtNumbers,
     MetadataCommand,
     Outcome,
@@ -47,6 +53,7 @@ from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.log_exchange import LogExchangeHandler
 from warren.node.metadata_journal import MetadataJournal
+from warren.node.node_identity import NodeIdentity
 from warren.node.storage import Storage
 from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
 from warren.runtime.clock import Clock
@@ -84,7 +91,7 @@ class Broker:
         self,
         config: Config,
         clock: Clock,
-        name: str,
+        identity: NodeIdentity,
         *,
         metadata_journal: MetadataJournal | None = None,
         fail: Callable[[str], None] = _nobody,
@@ -104,15 +111,16 @@ class Broker:
             if is_backend_configured(config, BackendKind.LDAP)
             else None
         )
-        self.name = name
+        self.name = identity.name
+        self._incarnation = identity.incarnation
         self._metadata_journal = metadata_journal
         self.metadata = metadata_journal.metadata if metadata_journal else Metadata()
         named = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
-        self.cluster_name = str(named or config.get(settings.CLUSTER_NAME) or name)
-        self._local = LocalProposals(self.metadata, clock.now)
+        self.cluster_name = str(named or config.get(settings.CLUSTER_NAME) or self.name)
+        self._local = LocalProposals(self.metadata, clock.now, self._incarnation)
+        self._delete_ephemeral()
         proposals: Proposals = metadata_journal.journal if metadata_journal else self._local
         self.server = self._new_server()
-        self.server.event_publisher.begin(clock.now())
         self.staging = Staging(self.server, clock.now, random_bytes)
         self.tree = SupervisionTree(
             TreeDependencies(
@@ -122,7 +130,7 @@ class Broker:
                 clock=clock,
                 turn=self.turn,
                 later=self._turns.later,
-                node_name=name,
+                node_name=self.name,
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
                 has_store=metadata_journal is not None,
                 staging=self.staging,
@@ -156,8 +164,16 @@ class Broker:
                 report=_report,
                 log=_log,
                 node_name=self.name,
+                incarnation=self._incarnation,
             ),
         )
+
+    def _delete_ephemeral(self) -> None:
+        """Delete what ended with earlier runs of the node, before anything is made of it."""
+        node, number = self._incarnation
+        ended = DeleteEphemeral(node=node, incarnation=number, count_max=REMOVED_PER_TURN)
+        while self._local.apply(ended).outcome is Outcome.PARTLY:
+            pass
 
     def populate(self) -> None:
         """Import the configured definitions, or create a first user in a first virtual host, as RabbitMQ

@@ -15,6 +15,8 @@ from warren.node.values import InvalidValue
 Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
+# RabbitMQ's variable for the name of the node.
+_RABBITMQ_NODE_NAME = "RABBITMQ_NODENAME"
 # Variables that the build or the command line reads, or that Kubernetes sets for a service of this name.
 _OTHER_VARIABLES = frozenset((
     "PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT", "CERT", "KEY",
@@ -140,7 +142,11 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
 
     An unknown variable causes only a warning.
     """
-    entries: list[ConfigEntry] = []
+    entries = [
+        ConfigEntry(settings.NODE_NAME.key, environment[variable], variable)
+        for variable in (_RABBITMQ_NODE_NAME,)
+        if environment.get(variable)
+    ]
     warnings: list[str] = []
     for variable, value in sorted(environment.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX):

@@ -9,6 +9,7 @@ from warren.journal.file_format import JournalError
 from warren.journal.journal import Journal, JournalDependencies
 from warren.journal.parameter_cipher import undecrypted_parameters
 from warren.journal.recovery import RecoveredLog, doubt_numbers, recover
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.node.errors import BootRefused
 from warren.node.quarantine import Quarantine, finish_removals
@@ -33,7 +34,14 @@ _MAINTENANCE_S = 1.0
 class MetadataJournal:
     """The metadata in a directory, and the journal by which it changes."""
 
-    def __init__(self, data: Path, clock: Clock, *, is_damage_skipped: bool) -> None:
+    def __init__(
+        self,
+        data: Path,
+        clock: Clock,
+        *,
+        is_damage_skipped: bool,
+        incarnation: Incarnation = FIRST_INCARNATION,
+    ) -> None:
         """Read the metadata; raises BootRefused if that is impossible, or data are missing."""
         self.data = data
         self._path = data / _NAME
@@ -67,6 +75,7 @@ class MetadataJournal:
                 make_future=loop.create_future,
                 report=self._report,
                 cipher=cipher,
+                incarnation=incarnation,
             ),
             found,
         )

@@ -15,7 +15,7 @@ from warren.node.log_file import RotatedFile, Rotation
 from warren.node.log_formatters import LEVEL_NAMES, JsonFormatter, TextFormatter
 from warren.node.log_writer import LogWriter
 from warren.node.setting_types import Setting
-from warren.node.settings import LEVELS
+from warren.node.values import LEVELS
 
 _ROOT = "warren"
 # Above all levels: lets nothing through.

@@ -13,7 +13,6 @@ restores a session that has ended.
 
 import asyncio
 import logging
-import os
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from warren.metadata.events import Event, UserChanged, UserRemoved
 from warren.metadata.machine import Metadata
 from warren.node import settings
 from warren.node.config import Config
+from warren.runtime.private_file import replace_private_file, sync_directory
 
 logger = logging.getLogger("warren.sessions")
 
@@ -94,18 +94,12 @@ class SessionFile:
 
     def _write(self, sessions: list[StoredWebSession]) -> None:
         content = self._head + msgspec.json.encode(sessions)
-        new = self._path.with_name(_NAME + ".new")
         try:
-            with open(new, "wb", opener=_private) as file:
-                file.write(content + checksum_of(content).to_bytes(_CHECKSUM_SIZE, "big"))
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
+            replace_private_file(self._path, content + checksum_of(content).to_bytes(_CHECKSUM_SIZE, "big"))
         except OSError:
             self._path.unlink(missing_ok=True)
+            sync_directory(self._path.parent)
             raise
-        finally:
-            _sync_directory(self._path.parent)
 
 
 def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metadata: Metadata) -> None:
@@ -139,15 +133,3 @@ def basis_of(config: Config) -> bytes:
         sorted(config.family(settings.LOOPBACK_USERS).items()),
     )
     return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=_BASIS_SIZE).digest()
-
-
-def _sync_directory(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)

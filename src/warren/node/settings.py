@@ -19,12 +19,14 @@ from warren.node.setting_types import (
     tls_keys,
 )
 from warren.node.values import (
+    LEVELS,
     Address,
     address,
     boolean,
     choice,
     fraction,
     integer,
+    node_name,
     rotation_date,
     size,
     text,
@@ -37,15 +39,8 @@ _MS = integer(0, 2**32 - 1)
 _LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
     "subject_alt_name": LoginFrom.SUBJECT_ALTERNATIVE_NAME
 }
-# Levels by name; the values are the names that the log uses.
-LEVELS = {
-    "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
-    "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
-}  # fmt: skip
 
-_SOURCES = {
-    name: source for source in BackendKind for name in (source.value, f"rabbit_auth_backend_{source.value}")
-}
+_SOURCES = {name: one for one in BackendKind for name in (one.value, f"rabbit_auth_backend_{one.value}")}
 _BINDS = choice({name: name for name in ("as_user", "anon")})
 _FORMATTERS = {name: name for name in ("plaintext", "json")}
 
@@ -100,6 +95,11 @@ DATA_DIRECTORY = Setting(
     "data_dir", "", text,
     "directory of persistent messages, streams and metadata; unset: `$XDG_DATA_HOME/warren`, else "
     "`/var/lib/warren` for root and `~/.local/share/warren` for other users",
+)  # fmt: skip
+NODE_NAME = Setting(
+    "node.name", "", node_name,
+    "name of the node, such as `warren@host1`; without `@`, the name of the machine is added; unset: the "
+    "name in the data directory, or `warren` if that is new",
 )  # fmt: skip
 IN_MEMORY = Setting(
     "in_memory", False, boolean,

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from warren.limits import NAME_SIZE_MAX
 from warren.node.log_file import is_rotation_date
 
 Choice = TypeVar("Choice")
@@ -21,6 +22,14 @@ _UNITS = {
 }  # fmt: skip
 _SIZE = re.compile(r"(\d{1,19})\s*([a-z]*)", re.IGNORECASE)
 _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+
+
+# Log levels by name; the values are the names that the log uses.
+LEVELS = {
+    "debug": "DEBUG", "info": "INFO", "notice": "INFO", "warning": "WARNING", "error": "ERROR",
+    "critical": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL", "none": "NONE",
+}  # fmt: skip
+_NODE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(@[A-Za-z0-9_.:-]+)?")
 
 
 class InvalidValue(Exception):
@@ -42,6 +51,16 @@ def text(value: str) -> str:
 def text_or_none(value: str) -> str:
     """Accept any text; `none` becomes None."""
     return "" if value.lower() == "none" else value
+
+
+def node_name(value: str) -> str:
+    """Accept the name of a node: `name@host`, `name`, or nothing."""
+    if value and (len(value) > NAME_SIZE_MAX or not _NODE_NAME.fullmatch(value)):
+        raise InvalidValue(
+            "must be a name such as 'warren@host1', of letters, digits and '_', '-' or '.', "
+            f"with at most {NAME_SIZE_MAX} characters"
+        )
+    return value
 
 
 def boolean(value: str) -> bool:

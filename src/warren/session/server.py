@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from warren import limits
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.model.coroutine_driver import Later
 from warren.model.turn import Turn
 from warren.session.admission_control import AdmissionControl
@@ -36,11 +37,11 @@ class Server:
     """The broker as its connections see it."""
 
     __slots__ = (
-        "_channels", "_connections_of_user", "_connections_of_vhost", "_serial", "admission_control",
-        "blocked_reason", "channels_closed_count", "channels_opened_count", "connection_log", "connections",
-        "connections_closed_count", "connections_opened_count", "event_publisher", "held", "later", "log",
-        "moved", "offer", "random_bytes", "report", "settings", "stream_connections", "turn",
-        "vhost_services",
+        "_channels", "_connections_of_user", "_connections_of_vhost", "_incarnation", "_serial",
+        "admission_control", "blocked_reason", "channels_closed_count", "channels_opened_count",
+        "connection_log", "connections", "connections_closed_count", "connections_opened_count",
+        "event_publisher", "held", "later", "log", "moved", "offer", "random_bytes", "report",
+        "settings", "stream_connections", "turn", "vhost_services",
     )  # fmt: skip
 
     def __init__(
@@ -55,7 +56,10 @@ class Server:
         # The running virtual hosts by name.
         self.vhost_services: dict[str, VhostServices] = {}
         self.event_publisher = EventPublisher(
-            self._event_vhost, dependencies.later, node_name=dependencies.node_name
+            self._event_vhost,
+            dependencies.later,
+            node_name=dependencies.node_name,
+            run=dependencies.incarnation.number,
         )
         self.connection_log = ConnectionLog(dependencies.log, self.event_publisher.pid)
         self.random_bytes = dependencies.random_bytes
@@ -77,6 +81,7 @@ class Server:
         self.channels_opened_count = 0
         self.channels_closed_count = 0
         self._serial = 0
+        self._incarnation = dependencies.incarnation
         # Channels by user, and connections by user and virtual host; zero counts are removed.
         self._channels: dict[str, int] = {}
         self._connections_of_user: dict[str, int] = {}
@@ -94,7 +99,7 @@ class Server:
     def next_owner(self) -> Owner:
         """Create the owner of a new connection's exclusive queues."""
         self._serial += 1
-        return Owner(f"connection {self._serial}", self._serial)
+        return Owner(self._incarnation.owner(self._serial), self._serial)
 
     def block(self, reason: str) -> None:
         """Block all publishers (memory or disk alarm); an empty reason unblocks them."""
@@ -202,6 +207,8 @@ class ServerDependencies(Struct, frozen=True, kw_only=True):
     later: Later
     turn: Turn
     node_name: str
+    # The run of the node, which is in the names of owners of exclusive queues.
+    incarnation: Incarnation = FIRST_INCARNATION
     # Reports an unexpected error in one line.
     report: Callable[[str], None]
     # Writes a log entry: its category, level, text and fields.

@@ -11,7 +11,7 @@ class Owner:
     __slots__ = ("has_declared", "name", "serial")
 
     def __init__(self, name: str, serial: int = 0) -> None:
-        # Unique among all connections of this node.
+        # Unique among all connections of the cluster: see `Incarnation.owner`.
         self.name = name
         # The number in `name`.
         self.serial = serial

@@ -3,6 +3,8 @@
 import tracemalloc
 from collections.abc import Callable
 
+import pytest
+
 from warren.metadata.commands import (
     DONE,
     EXISTING,
@@ -12,10 +14,10 @@ from warren.metadata.commands import (
     CommandContext,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
-    ForgetTransient,
     MetadataCommand,
     Outcome,
     PauseQueue,
@@ -34,7 +36,9 @@ from warren.metadata.events import (
     QueueDeleted,
     QueuePaused,
 )
+from warren.metadata.incarnation import Incarnation
 from warren.metadata.machine import Metadata
+from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Int8, Int32
 
@@ -196,12 +200,67 @@ def test_a_restart_removes_transient_objects_and_keeps_durable_ones(apply: Apply
     apply(to_queue("x", "transient"))
     apply(to_queue("y", "durable"))
     apply(to_queue("amq.direct", "durable", "kept"))
-    apply(ForgetTransient())
+    assert apply(DeleteEphemeral(node=1, incarnation=2, count_max=100)) is DONE
     topology = topology_of(metadata)
     assert list(topology.queues) == ["durable"]
     assert "x" in topology.exchanges
     assert "y" not in topology.exchanges
     assert [b.routing_key for b in topology.bindings()] == ["kept"]
+
+
+def at(metadata: Metadata, node: int, number: int) -> Apply:
+    """Commands that a run of a node proposes."""
+    return LocalProposals(metadata, lambda: 0, Incarnation(node, number)).apply
+
+
+def test_what_ends_with_a_run_of_a_node_is_what_that_run_declared(metadata: Metadata) -> None:
+    for node, number in ((1, 6), (1, 7), (1, 8), (2, 6)):
+        apply, run = at(metadata, node, number), Incarnation(node, number)
+        apply(queue(f"transient {node}.{number}"))
+        apply(queue(f"exclusive {node}.{number}", owner=run.owner(5)))
+        apply(queue(f"durable {node}.{number}", durable=True))
+        apply(exchange(f"x {node}.{number}"))
+    assert at(metadata, 2, 6)(DeleteEphemeral(node=1, incarnation=8, count_max=100)) is DONE
+    topology = topology_of(metadata)
+    assert [name for name in topology.queues if not name.startswith("durable")] == [
+        "transient 1.8", "exclusive 1.8", "transient 2.6", "exclusive 2.6",
+    ]  # fmt: skip
+    assert [name for name in topology.exchanges if name.startswith("x")] == ["x 1.8", "x 2.6"]
+    assert len(topology.queues) == 8
+
+
+@pytest.mark.parametrize("count_max", [1, 2, 3, 7])
+def test_what_ended_is_deleted_in_pieces_with_its_bindings(metadata: Metadata, count_max: int) -> None:
+    apply = at(metadata, 1, 1)
+    apply(exchange("x"))
+    apply(queue("kept", durable=True))
+    for name in ("a", "b"):
+        apply(queue(name))
+        for key in ("1", "2", "3"):
+            apply(to_queue("x", name, key))
+    apply(to_queue("x", "kept"))
+    topology = topology_of(metadata)
+    before = topology.binding_count + len(topology.queues) + len(topology.exchanges)
+    replies = 0
+    while apply(DeleteEphemeral(node=1, incarnation=2, count_max=count_max)) is PARTLY:
+        after = topology.binding_count + len(topology.queues) + len(topology.exchanges)
+        assert before - after == count_max
+        before, replies = after, replies + 1
+    assert replies == 10 // count_max
+    assert (list(topology.queues), topology.binding_count, "x" in topology.exchanges) == (["kept"], 0, False)
+
+
+def test_a_deleted_object_is_forgotten_with_its_run(metadata: Metadata) -> None:
+    apply = at(metadata, 1, 1)
+    apply(queue("q"))
+    apply(exchange("x"))
+    apply(DeleteQueue(vhost="v", name="q"))
+    apply(DeleteExchange(vhost="v", name="x"))
+    apply(queue("q", durable=True))
+    apply(exchange("x", durable=True))
+    assert apply(DeleteEphemeral(node=1, incarnation=2, count_max=100)) is DONE
+    assert "q" in topology_of(metadata).queues
+    assert "x" in topology_of(metadata).exchanges
 
 
 def test_a_queue_with_a_binding_takes_less_than_800_bytes(metadata: Metadata) -> None:

@@ -21,10 +21,10 @@ from warren.metadata.commands import (
     CommandContext,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteQueue,
     EndLease,
-    ForgetTransient,
     GrantLease,
     MetadataCommand,
     Outcome,
@@ -306,7 +306,7 @@ any_command: st.SearchStrategy[MetadataCommand] = st.one_of(
     st.builds(
         Unbind, vhost=vhosts, source=names, destination=names, is_to_queue=st.booleans(), routing_key=names
     ),
-    st.just(ForgetTransient()),
+    st.builds(DeleteEphemeral, node=st.just(1), incarnation=st.integers(1, 3), count_max=st.integers(1, 9)),
 )
 scripts = st.lists(any_command, max_size=60).map(lambda script: [PutVhost(name="v"), *script])
 

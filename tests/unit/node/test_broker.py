@@ -10,10 +10,12 @@ import pytest
 from warren.access.passwords import PUBLISHED_PASSWORD_HASH, SHA256
 from warren.framing.output_listener import OutputListener
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
+from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigEntry
 from warren.node.errors import BootRefused
+from warren.node.node_identity import NodeIdentity
 from warren.runtime.clock import Clock
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -34,7 +36,7 @@ class IgnoredOutput(OutputListener):
 
 def make(**entries: str) -> Broker:
     named = [ConfigEntry(key.replace("__", "."), value, "test") for key, value in entries.items()]
-    broker = Broker(Config([QUICK, *named]), Clock(), "warren@test")
+    broker = Broker(Config([QUICK, *named]), Clock(), NodeIdentity("warren@test", FIRST_INCARNATION))
     broker.populate()
     return broker
 

@@ -10,12 +10,14 @@ from tests.unit.node.test_broker import QUICK, connect, frame, say
 
 from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN, RECOVERED_PER_TURN
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
+from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.metadata.records import QueueRecord
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.metadata_journal import MetadataJournal
+from warren.node.node_identity import NodeIdentity
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
 from warren.store.disk import DiskStep
@@ -31,7 +33,12 @@ def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
     async def run() -> None:
         clock = Clock()
         metadata_journal = MetadataJournal(path, clock, is_damage_skipped=False)
-        broker = Broker(Config([QUICK]), clock, "warren@test", metadata_journal=metadata_journal)
+        broker = Broker(
+            Config([QUICK]),
+            clock,
+            NodeIdentity("warren@test", FIRST_INCARNATION),
+            metadata_journal=metadata_journal,
+        )
         broker.populate()
         try:
             await broker.open_storage(path)

@@ -22,6 +22,7 @@ from warren.metadata.events import (
     QueueDeleted,
     QueuePaused,
 )
+from warren.metadata.incarnation import serial_of
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.parameter_secrets import masked_parameter
@@ -40,7 +41,7 @@ _TOPOLOGY_COMMANDS = (
     commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
     commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
     commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
-    commands.ForgetTransient,
+    commands.DeleteEphemeral,
     # These concern the store only, and have no audit event.
     commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
 )  # fmt: skip
@@ -125,7 +126,7 @@ class AuditEvents:
         owner = queue.owner
         return {
             "exclusive": owner is not None,
-            "owner_pid": "" if owner is None else self._event_publisher.pid(int(owner.rpartition(" ")[2])),
+            "owner_pid": "" if owner is None else self._event_publisher.pid(serial_of(owner)),
             "arguments": printed(queue.arguments),
             "auto_delete": queue.auto_delete,
             "durable": queue.durable,

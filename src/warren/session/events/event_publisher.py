@@ -36,16 +36,16 @@ class EventPublisher:
 
     __slots__ = ("_feed", "_run", "node_name")
 
-    def __init__(self, find: Callable[[], VirtualHost | None], later: Later, *, node_name: str) -> None:
-        """`find` returns the virtual host of the event exchange; None if it is not running."""
+    def __init__(
+        self, find: Callable[[], VirtualHost | None], later: Later, *, node_name: str, run: int = 0
+    ) -> None:
+        """`find` returns the virtual host of the event exchange; None if it is not running.
+
+        `run` distinguishes the pids of this run of the node from those of others: its incarnation.
+        """
         self._feed = InternalPublisher(EXCHANGE, find, later)
         self.node_name = node_name
-        # Distinguishes the pids of this run of the node from those of others: its start (Unix time, s).
-        self._run = 0
-
-    def begin(self, now: int) -> None:
-        """Set the start time of the node (Unix time, ms)."""
-        self._run = now // 1000
+        self._run = run
 
     def is_heard(self) -> bool:
         """True if the event exchange has bindings."""

@@ -134,7 +134,7 @@ def test_a_vhost_is_created_with_its_exchanges_and_can_change_its_description() 
 
 def test_queues_and_bindings_emit_events_including_dependent_deletions() -> None:
     audit_events = EventRecorder()
-    queue = commands.DeclareQueue(vhost="v", name="q", owner="connection 7", arguments={"x-max-length": 5})
+    queue = commands.DeclareQueue(vhost="v", name="q", owner="1.1.7", arguments={"x-max-length": 5})
     assert audit_events.apply(queue) == [
         (
             "queue.created",

@@ -18,7 +18,6 @@ PEER = Peer(host="10.0.0.1", port=7, server_host="::1", server_port=5672)
 
 def bind_all_events(broker: Broker) -> None:
     """Bind a queue `events` to all events of `broker`."""
-    broker.server.event_publisher.begin(5_000)
     broker.proposals.apply(DeclareExchange(vhost="/", name=EXCHANGE, type="topic", internal=True))
     broker.proposals.apply(DeclareQueue(vhost="/", name="events"))
     broker.proposals.apply(Bind(vhost="/", source=EXCHANGE, destination="events", routing_key="#"))
@@ -49,11 +48,11 @@ def test_a_connection_and_its_channels_emit_events() -> None:
         "guest", "/", "PLAIN", False,
     )  # fmt: skip
     assert (facts["peer_host"], facts["protocol"], facts["type"]) == ("{127,0,0,1}", "{0,9,1}", "network")
-    assert facts["pid"] == "<n.5.1.0>"
+    assert facts["pid"] == "<n.1.1.0>"
     assert channel[0] == "channel.created"
     assert {name: channel[1][name] for name in ("connection", "pid", "name", "number")} == {
         "connection": facts["pid"],
-        "pid": "<n.5.1.1>",
+        "pid": "<n.1.1.1>",
         "name": f"{facts['name']} (1)",
         "number": 1,
     }
@@ -62,7 +61,7 @@ def test_a_connection_and_its_channels_emit_events() -> None:
     assert [key for key, _ in events(broker)] == ["channel.closed", "channel.created"]
     client.connection.lost()
     [(_, channel_facts), (key, facts)] = events(broker)
-    assert (key, facts["pid"], channel_facts["pid"]) == ("connection.closed", "<n.5.1.0>", "<n.5.1.2>")
+    assert (key, facts["pid"], channel_facts["pid"]) == ("connection.closed", "<n.1.1.0>", "<n.1.1.2>")
     assert "user_who_performed_action" not in facts
 
 
@@ -104,7 +103,7 @@ def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
             '{<<"connection_name">>,longstr,<<"mine">>}',
         ],
         "node": "n",
-        "pid": "<n.5.1.0>",
+        "pid": "<n.1.1.0>",
         "name": "127.0.0.1:1 -> 127.0.0.1:5552",
         "user_provided_name": "mine",
     }
@@ -144,7 +143,7 @@ def test_a_stream_connection_and_its_subscriptions_emit_events() -> None:
     tags = [
         (key, facts["consumer_tag"], facts["queue"], facts["channel"]) for key, facts in (unsubscribed, ended)
     ]
-    assert tags == [("consumer.deleted", f"stream.subid-{n}", "s", "<n.5.1.0>") for n in (1, 2)]
+    assert tags == [("consumer.deleted", f"stream.subid-{n}", "s", "<n.1.1.0>") for n in (1, 2)]
     del closed["timestamp_in_ms"]
     assert (last, closed) == ("connection.closed", client_facts)
 
