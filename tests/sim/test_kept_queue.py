@@ -118,7 +118,7 @@ class Simulation:
         self.host.dead.clear()
 
     def purge(self) -> None:
-        self.queue.purge()
+        self.queue.clear()
         held = {int(delivery.message.body) for delivery in self.deliveries}
         self.handed_out = {number: True for number in self.handed_out if number in held}
 

@@ -208,7 +208,7 @@ class Simulation:
         self.take_over()
 
     def purge(self) -> None:
-        self.queue.purge()
+        self.queue.clear()
         held = self.held
         self.handed_out = {number: was for number, was in self.handed_out.items() if number in held}
 

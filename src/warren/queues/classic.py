@@ -381,7 +381,7 @@ class ClassicQueue(LocalQueue):
             raise AccessRefused(f"queue '{self.name}' in vhost '{self.vhost_name}' in exclusive use")
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Add `consumer`, which was checked with `check_consumer`."""
+        """Add `consumer`, which was admitted."""
         self._consumers.add(consumer)
         self._host.consumer_count += 1
         self.pump()
@@ -429,7 +429,7 @@ class ClassicQueue(LocalQueue):
         self._consumers.pause(False)
         self.pump()
 
-    def purge(self) -> int:
+    def clear(self) -> int:
         """Drop the ready messages; returns their number."""
         count = self._ready.count
         if count and not self.is_dirty:
@@ -449,7 +449,7 @@ class ClassicQueue(LocalQueue):
             self._consumers.remove(consumer)
             self._host.consumer_count -= 1
             consumer.cancelled()
-        count = self.purge()
+        count = self.clear()
         self._ready.forget()
         if self._ttl_record is not None:
             self._ttl_record.forget()

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from warren.queues.queue cimport Consumer, Queue, QueueHost
+from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
 
 cdef class LocalQueue(Queue):
     # What a message on its way looks at comes last, so that it lies beside what a kind of queue puts first.
@@ -27,5 +27,6 @@ cdef class LocalQueue(Queue):
     cdef readonly int64_t delivered_no_ack_count
     cdef public bint is_dirty
 
+    cpdef Delivery get(self, bint no_ack=*)
     cpdef unpark(self, Consumer consumer)
     cpdef mark_stats_dirty(self)

@@ -1,12 +1,18 @@
-"""The base of all queues on this node: name, settings, counters and owner."""
+"""The base of all queues on this node: name, settings, counters and owner.
+
+The coroutines of the contract end at once here: each is the call of a method that does not wait.
+"""
 
 from collections.abc import Iterator
 
+from warren.errors import PreconditionFailed
+from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.message import Message
 from warren.model.samples import Samples
 from warren.queues.demand_listener import DemandListener
 from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
+from warren.queues.queue_counts import QueueCounts
 
 
 class LocalQueue(Queue):
@@ -117,18 +123,6 @@ class LocalQueue(Queue):
         """Raise an AmqpError if `consumer` cannot be added."""
         raise NotImplementedError
 
-    def add_consumer(self, consumer: Consumer) -> None:
-        """Add `consumer`, which was checked with `check_consumer`."""
-        raise NotImplementedError
-
-    def remove_consumer(self, consumer: Consumer) -> None:
-        """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
-        auto-deleted.
-
-        Delivers nothing to others: `pump` does, after the channel has requeued its messages.
-        """
-        raise NotImplementedError
-
     def unpark(self, consumer: Consumer) -> None:
         """Unpark `consumer`; `pump` delivers ready messages."""
         raise NotImplementedError
@@ -168,7 +162,14 @@ class LocalQueue(Queue):
         """The message of `delivery` with its body. ConnectionForced if it cannot be read."""
         return delivery.message
 
-    def purge(self) -> int:
+    def get(self, no_ack: bool = False) -> Delivery | None:
+        """Take the first ready message for basic.get; None if none is ready.
+
+        With `no_ack` it is settled.
+        """
+        raise NotImplementedError
+
+    def clear(self) -> int:
         """Drop the ready messages; returns their number."""
         raise NotImplementedError
 
@@ -180,6 +181,32 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     # --- what does not --------------------------------------------------------------------------
+
+    async def inspect(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers."""
+        return QueueCounts(self.message_count, self.consumer_count)
+
+    async def fetch(self, no_ack: bool) -> tuple[Delivery, int] | None:
+        """Take the first ready message for basic.get, with the number of those behind it; None if there is
+        none.
+
+        With `no_ack` it is settled.
+        """
+        delivery = self.get(no_ack)
+        return None if delivery is None else (delivery, self.message_count)
+
+    async def purge(self) -> int:
+        """Drop the ready messages; returns their number."""
+        return self.clear()
+
+    async def admit(self, consumer: Consumer) -> None:
+        """Raise an AmqpError if `consumer` cannot be added; nothing else happens before it is added."""
+        self.check_consumer(consumer)
+        if self.consumer_count >= QUEUE_CONSUMERS_MAX:
+            raise PreconditionFailed(
+                f"queue '{self.name}' in vhost '{self.vhost_name}' has reached the maximum"
+                f" ({QUEUE_CONSUMERS_MAX}) of consumers"
+            )
 
     @property
     def is_empty(self) -> bool:

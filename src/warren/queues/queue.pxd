@@ -49,7 +49,6 @@ cdef class QueueHost(Counters):
 
 cdef class Queue:
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
-    cpdef Delivery get(self, bint no_ack=*)
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery)
     cpdef reject(self, Delivery delivery)

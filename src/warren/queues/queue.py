@@ -3,12 +3,16 @@
 A queue is owned by its virtual host and used by one thread. It delivers messages to `Consumer`s, which the
 session implements, and uses its `QueueHost`, which the virtual host implements, for dead-lettering, timers
 and deletion.
+
+What is done for each message never waits: publish, settle, deliver. What is done for a method of a client
+(basic.get, queue.purge, counts, basic.consume) is a coroutine, which a queue on this node ends at once.
 """
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
 from warren.model.turn import Turn
+from warren.queues.queue_counts import QueueCounts
 
 # The results of `publish`.
 ACCEPTED = 0
@@ -143,7 +147,12 @@ class QueueHost(Counters):
 
 
 class Queue:
-    """The interface of any kind of queue for the virtual host, the router and the channels."""
+    """The interface of any kind of queue for the virtual host, the router and the channels.
+
+    A coroutine of a queue may wait, for `model/coroutine_driver`. It is continued in a turn of its own or by
+    what it waits for, never during a call of this interface, and raises NotFound if the queue is deleted
+    meanwhile. If it is closed while it waits, because the client is gone, the queue undoes what it has done.
+    """
 
     __slots__ = ()
 
@@ -154,10 +163,38 @@ class Queue:
         """
         raise NotImplementedError
 
-    def get(self, no_ack: bool = False) -> Delivery | None:
-        """Take the first ready message for basic.get; None if none is ready.
+    async def inspect(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers."""
+        raise NotImplementedError
+
+    async def fetch(self, no_ack: bool) -> tuple[Delivery, int] | None:
+        """Take the first ready message for basic.get, with the number of those behind it; None if there is
+        none.
 
         With `no_ack` it is settled.
+        """
+        raise NotImplementedError
+
+    async def purge(self) -> int:
+        """Drop the ready messages; returns their number."""
+        raise NotImplementedError
+
+    async def admit(self, consumer: Consumer) -> None:
+        """Raise an AmqpError if `consumer` cannot be added.
+
+        Otherwise it has its place, and gets nothing before `add_consumer`; `remove_consumer` gives it up.
+        """
+        raise NotImplementedError
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Add `consumer`, which was admitted in this turn."""
+        raise NotImplementedError
+
+    def remove_consumer(self, consumer: Consumer) -> None:
+        """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
+        auto-deleted.
+
+        Delivers nothing to others: `pump` does, after the channel has requeued its messages.
         """
         raise NotImplementedError
 

@@ -237,7 +237,7 @@ class StreamQueue(LocalQueue):
             reader.stream_read_options = stream_read_options
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Add `consumer`, which was checked with `check_consumer`."""
+        """Add `consumer`, which was admitted."""
         consumer.is_parked = False
         reader = self._readers.get(consumer)
         if reader is None:
@@ -321,7 +321,7 @@ class StreamQueue(LocalQueue):
         """Raise AmqpNotImplemented: streams do not support basic.get."""
         raise self._unsupported("basic.get")
 
-    def purge(self) -> int:
+    def clear(self) -> int:
         """Raise AmqpNotImplemented: streams do not support purging."""
         raise self._unsupported("queue.purge")
 

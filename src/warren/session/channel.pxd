@@ -39,6 +39,7 @@ cdef class Channel:
     cdef Py_ssize_t _held_size
     cdef bint _is_resuming
     cdef bint _is_waiting
+    cdef object _waiting
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)

@@ -65,7 +65,7 @@ class Channel:
     __slots__ = (
         "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_host", "_is_resuming",
         "_is_waiting", "_method_index", "_outbox", "_publisher", "_rules", "_run_in_channel", "_throttle",
-        "history", "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
+        "_waiting", "history", "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
     )  # fmt: skip
 
     def __init__(self, number: int, parts: "ChannelParts") -> None:
@@ -95,7 +95,9 @@ class Channel:
         self._held_size = 0
         # True while a held frame is processed, until `_hold` decides that it must stay held.
         self._is_resuming = False
+        # True while a handler waits, and the handler.
         self._is_waiting = False
+        self._waiting: Coroutine[Pending, None, None] | None = None
         # The method that an exception is attributed to: class id << 16 | method id.
         self._method_index = 0
         self._publisher.size_max = parts.message_size_max
@@ -168,6 +170,11 @@ class Channel:
 
     def _leave(self, queues: dict[LocalQueue, None]) -> None:
         """Release without pumping: the affected `queues` are added, for the caller to `pump`."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            # Its queue undoes what it was asked for.
+            self._is_waiting = False
+            waiting.close()
         self._throttle.released(self._held_size)
         self._held = bytearray()
         self._held_size = 0
@@ -324,15 +331,17 @@ class Channel:
         pending = step(coroutine)
         if pending is not None:
             self._is_waiting = True
+            self._waiting = coroutine
             pending.add_done_callback(
                 lambda _: self._run_in_channel(self, lambda: self._continue_handler(coroutine))
             )
 
     def _continue_handler(self, coroutine: Coroutine[Pending, None, None]) -> None:
-        self._is_waiting = False
-        if self.is_closed or self.is_closing:
-            coroutine.close()
+        if self._waiting is not coroutine:
+            # The channel was released in the meantime.
             return
+        self._is_waiting = False
+        self._waiting = None
         try:
             self._run(coroutine)
         except ChannelException as error:

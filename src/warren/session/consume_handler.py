@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from warren.errors import AmqpNotImplemented, NotAllowed, NotFound, PreconditionFailed
 from warren.framing.outbox import Outbox
-from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.arguments import not_integer
 from warren.model.coroutine_driver import Pending
@@ -77,7 +76,7 @@ class ConsumeHandler:
         elif method.arguments.get(POSITIONS_ARGUMENT):
             return self._consume_with_positions(method)
         else:
-            self._start(method, ChannelSubscription)
+            return self._start(method, ChannelSubscription)
         return None
 
     async def _consume_with_positions(self, method: methods.BasicConsume) -> None:
@@ -92,7 +91,7 @@ class ConsumeHandler:
         await self._vhost.written()
         if queue.is_deleted:
             raise NotFound(f"no {_described(queue)}")
-        self._start(method, PositionedSubscription)
+        await self._start(method, PositionedSubscription)
 
     def _new_starts(self, queue: ClassicQueue) -> PositionStarts:
         """Begin to give the positions of `queue` away; they are stored if its messages are."""
@@ -103,7 +102,7 @@ class ConsumeHandler:
         starts.save()
         return starts
 
-    def _start(self, method: methods.BasicConsume, kind: type[ChannelSubscription]) -> None:
+    async def _start(self, method: methods.BasicConsume, kind: type[ChannelSubscription]) -> None:
         """Start a consumer, of class `kind`."""
         tag = self._tag(method.consumer_tag)
         queue = self._queue(method.queue)
@@ -115,11 +114,7 @@ class ConsumeHandler:
             priority=self._priority(method, queue),
         )
         stream_read_options = self._reading(method, queue)
-        queue.check_consumer(consumer)
-        if queue.consumer_count >= QUEUE_CONSUMERS_MAX:
-            raise PreconditionFailed(
-                f"{_described(queue)} has reached the maximum ({QUEUE_CONSUMERS_MAX}) of consumers"
-            )
+        await queue.admit(consumer)
         if isinstance(queue, StreamQueue):
             if not self._subscriber.prefetch:
                 raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
@@ -147,9 +142,15 @@ class ConsumeHandler:
         if not method.no_wait:
             self._send(methods.BasicCancelOk(method.consumer_tag))
 
-    def _get(self, method: methods.BasicGet) -> None:
-        if not self._subscriber.get(self._queue(method.queue), method.no_ack):
+    async def _get(self, method: methods.BasicGet) -> None:
+        queue, no_ack = self._queue(method.queue), method.no_ack
+        fetched = await queue.fetch(no_ack)
+        if fetched is None:
+            self._subscriber.count_got_empty()
             self._send(methods.BasicGetEmpty(""))
+        else:
+            delivery, left = fetched
+            self._subscriber.send_fetched(queue, delivery, no_ack, left)
 
     def _tag(self, tag: str) -> str:
         self._subscriber.check_tag(tag)

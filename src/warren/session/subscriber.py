@@ -130,13 +130,13 @@ class Subscriber(Counters):
         for tag in held:
             self.outbox.method(self.channel_number, BasicCancel(tag, True))
 
-    def get(self, queue: LocalQueue, no_ack: bool) -> bool:
-        """Send the first ready message of `queue` (basic.get-ok); False when there is none."""
-        delivery = queue.get(no_ack)
-        if delivery is None:
-            self.got_empty += 1
-            self._host.got_empty += 1
-            return False
+    def count_got_empty(self) -> None:
+        """Count a basic.get of a queue without a ready message."""
+        self.got_empty += 1
+        self._host.got_empty += 1
+
+    def send_fetched(self, queue: LocalQueue, delivery: Delivery, no_ack: bool, left: int) -> None:
+        """Send `delivery`, fetched from `queue`, which has `left` more messages (basic.get-ok)."""
         delivery.delivered_at = self._host.turn.now()
         if delivery.attempts:
             self._count_redelivered()
@@ -150,14 +150,13 @@ class Subscriber(Counters):
             self.got += 1
             self._host.got += 1
         message = delivery.message
-        after = queue.message_count.to_bytes(4, "big")
+        after = left.to_bytes(4, "big")
         size = len(_GET_OK_IDS) + 9 + len(message.address) + len(after)
         head = b"\x01" + self.channel_number.to_bytes(2, "big") + size.to_bytes(4, "big") + _GET_OK_IDS
         before = head + tag.to_bytes(8, "big") + (b"\x01" if delivery.attempts else b"\x00")
         self.outbox.content(self.channel_number, before, message, after)
         if self._host.is_traced:
             self._trace(queue, message, delivery.attempts > 0)
-        return True
 
     def settle(self, tag: int, multiple: bool, how: int) -> None:
         """Settle one delivery, or all up to it. PreconditionFailed for an unknown tag."""

@@ -41,6 +41,7 @@ from warren.model.arguments import (
 )
 from warren.model.coroutine_driver import Later, NextTurn, drive
 from warren.model.names import retained_by
+from warren.queues.queue_counts import QueueCounts
 from warren.routing.exchange import Binding, ExchangeSettings
 from warren.routing.router import Router
 from warren.routing.types import exchange_type
@@ -55,22 +56,6 @@ class LiveQueue(Protocol):
     def settings(self) -> QueueSettings:
         """The settings in effect."""
 
-    @property
-    def message_count(self) -> int:
-        """The number of ready messages."""
-
-    @property
-    def consumer_count(self) -> int:
-        """The number of consumers."""
-
-    @property
-    def is_empty(self) -> bool:
-        """True if no message is ready."""
-
-    @property
-    def is_unused(self) -> bool:
-        """True if it has no consumers."""
-
     def apply_settings(self, settings: QueueSettings) -> None:
         """Use `settings` from now on."""
 
@@ -83,7 +68,10 @@ class LiveQueue(Protocol):
     def touch(self) -> None:
         """Restart the expiry timer, since the queue was declared again."""
 
-    def purge(self) -> int:
+    async def inspect(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers."""
+
+    async def purge(self) -> int:
         """Drop all ready messages; returns their number."""
 
     def delete(self) -> int:

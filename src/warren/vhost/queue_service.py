@@ -37,8 +37,9 @@ from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Argu
 from warren.model.coroutine_driver import NextTurn
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_BYTES, RESERVED_PREFIX, QueueName, generated_name, stripped
+from warren.queues.queue_counts import QueueCounts
 from warren.vhost.binding_removal import remove_most_bindings
-from warren.vhost.live_topology import LiveQueue, LiveTopology, Q
+from warren.vhost.live_topology import LiveTopology, Q
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods
 
@@ -76,7 +77,7 @@ class QueueService(Generic[Q]):
     async def declare_queue(self, requester: Requester, method: methods.QueueDeclare) -> DeclaredQueue:
         """Declare the queue of `method`, and make it the channel's last queue; returns its state."""
         if method.passive:
-            state = self._found(requester, stripped(method.queue))
+            state = await self._found(requester, stripped(method.queue))
         else:
             state = await self._declared(requester, method)
             self.declared_count += 1
@@ -91,17 +92,22 @@ class QueueService(Generic[Q]):
         if record is None or live is None:
             return 0
         check_owner(queue, record, requester)
-        if method.if_empty and not live.is_empty:
+        if not method.if_empty and not method.if_unused:
+            return await self.remove_queue(queue.name, requester.user)
+        counts = await self._inspected(queue.name, live)
+        if counts is None:
+            return 0
+        if method.if_empty and counts.message_count:
             raise PreconditionFailed(f"{queue} not empty")
-        if method.if_unused and not live.is_unused:
+        if method.if_unused and counts.consumer_count:
             raise PreconditionFailed(f"{queue} in use")
-        # With these conditions the check and the deletion must happen in the same turn.
-        in_one_turn = method.if_empty or method.if_unused
-        return await self.remove_queue(queue.name, requester.user, in_one_turn=in_one_turn)
+        # The deletion must begin in the turn of the check.
+        await self._propose_deletion(queue.name, requester.user)
+        return counts.message_count
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
         """Drop the ready messages of a queue; returns their number."""
-        return self.live_queue(requester, requester.queue(method.queue)).purge()
+        return await self.live_queue(requester, requester.queue(method.queue)).purge()
 
     async def pause_queue(self, requester: Requester, name: str, *, is_paused: bool) -> bool:
         """Pause or resume deliveries of a queue; False if it was in that state already."""
@@ -117,13 +123,13 @@ class QueueService(Generic[Q]):
         requester.authorizer.check_configure(self._name(name))
         return self._live(requester, name)
 
-    async def remove_queue(self, name: str, user: str = INTERNAL_USER, *, in_one_turn: bool = False) -> int:
+    async def remove_queue(self, name: str, user: str = INTERNAL_USER) -> int:
         """Delete a queue without checks, because it has expired or lost its last consumer.
 
-        Its bindings are removed before it, over several turns if there are many, unless `in_one_turn` is set.
+        Its bindings are removed before it, over several turns if there are many.
         """
         vhost = self._metadata.vhost(self._vhost)
-        if vhost is not None and not in_one_turn:
+        if vhost is not None:
             bindings = vhost.topology.bindings_to_queue(name)
             await remove_most_bindings(
                 bindings, self._vhost, self._proposals, self._topology.later, user=user
@@ -131,9 +137,11 @@ class QueueService(Generic[Q]):
         live = self._topology.queues.get(name)
         if live is None:
             return 0
-        count = live.message_count
-        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
-        return count
+        counts = await self._inspected(name, live)
+        if counts is None:
+            return 0
+        await self._propose_deletion(name, user)
+        return counts.message_count
 
     async def remove_exclusive(self, owner: Owner) -> None:
         """Delete the exclusive queues of `owner`, whose connection has closed.
@@ -165,12 +173,28 @@ class QueueService(Generic[Q]):
         check_owner(queue, record, requester)
         return live
 
-    def _found(self, requester: Requester, name: str) -> DeclaredQueue:
+    async def _found(self, requester: Requester, name: str) -> DeclaredQueue:
         queue = self._name(name)
         requester.authorizer.check_any(queue)
         live = self._live(requester, name)
         live.touch()
-        return _state(name, live)
+        counts = await self._inspected(name, live)
+        if counts is None:
+            raise queue_not_found(queue)
+        return DeclaredQueue(name, counts.message_count, counts.consumer_count)
+
+    async def _inspected(self, name: str, live: Q) -> QueueCounts | None:
+        """The counts of the queue `live`; None if it was deleted before they were known."""
+        try:
+            counts = await live.inspect()
+        except NotFound:
+            if self._topology.queues.get(name) is live:
+                raise
+            return None
+        return counts if self._topology.queues.get(name) is live else None
+
+    async def _propose_deletion(self, name: str, user: str) -> None:
+        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
 
     async def _declared(self, requester: Requester, method: methods.QueueDeclare) -> DeclaredQueue:
         vhost = self._metadata.vhost(self._vhost)
@@ -196,7 +220,10 @@ class QueueService(Generic[Q]):
             if record is not None and live is not None:
                 check_redeclared(queue, record, command)
                 live.touch()
-                return _state(queue.name, live)
+                counts = await self._inspected(queue.name, live)
+                if counts is None:
+                    continue
+                return DeclaredQueue(queue.name, counts.message_count, counts.consumer_count)
             if record is not None:
                 raise InternalError(f"{queue} exists but could not be started: see the log for the reason")
             check_declared(vhost, command, requester)
@@ -294,10 +321,6 @@ def _check_dead_letter_key(
     exchange = vhost.topology.exchanges.get(name)
     if isinstance(key, str) and (exchange is None or exchange.type == "topic"):
         requester.authorizer.check_topic_write(name, key)
-
-
-def _state(name: str, live: LiveQueue) -> DeclaredQueue:
-    return DeclaredQueue(name, live.message_count, live.consumer_count)
 
 
 def _with_default_type(vhost: VhostMetadata, method: methods.QueueDeclare) -> Arguments:

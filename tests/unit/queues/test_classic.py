@@ -343,7 +343,7 @@ def test_a_deletion_cancels_the_consumers_and_counts_ready_messages(host: Host) 
 def test_purging_leaves_unacknowledged_messages(host: Host) -> None:
     queue = filled(host, "a", "b", "c")
     delivery = queue.get()
-    assert queue.purge() == 2
+    assert queue.clear() == 2
     assert (queue.message_count, queue.ready_bytes, queue.unacked_count) == (0, 0, 1)
     queue.requeue(delivery)
     assert drained(queue) == [b"a"]

@@ -117,7 +117,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def purge(self) -> None:
         waiting = self.ready()
-        assert self.queue.purge() == len(waiting)
+        assert self.queue.clear() == len(waiting)
         self.settled.update(waiting)
 
     def release(self) -> None:

@@ -107,7 +107,7 @@ def test_the_backlog_is_reported_when_it_begins_grows_and_ends() -> None:
     assert watched.turn() == [(False, 1)]
     watched.publish(2)
     assert watched.turn() == [(False, 3)]
-    watched.queue.purge()
+    watched.queue.clear()
     assert watched.turn() == [(False, 0)]
 
 

@@ -114,7 +114,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def purge(paged: Paged) -> None:
-    paged.queue.purge()
+    paged.queue.clear()
 
 
 def expire(paged: Paged) -> None:
@@ -243,7 +243,7 @@ def test_positions_of_a_purge_are_released_in_several_batches(monkeypatch: pytes
     paged.write()
     assert paged.queue.paged_count > 3 * PAGED_BLOCK_SIZE
     held = paged.queue.get()
-    assert paged.queue.purge() == count - 1
+    assert paged.queue.clear() == count - 1
     assert paged.queue.message_count == 0
     live = [live_references(paged.stores.persistent)]
     while live[-1] > 1:
@@ -265,7 +265,7 @@ def test_purged_messages_do_not_return_before_their_positions_are_released(
         paged.publish(number)
     paged.write()
     held = paged.queue.get()
-    paged.queue.purge()
+    paged.queue.clear()
     paged.publish(COUNT)
     paged.stores.persistent.commit()
     paged.disk.advance()
@@ -302,7 +302,7 @@ def test_persistent_messages_are_counted_in_memory_and_on_disk(priority_max: int
     assert paged.queue.get(True).message.body.startswith(b"3,")
     paged.queue.reject(held[2])
     kept(*range(4, 100, 2))
-    paged.queue.purge()
+    paged.queue.clear()
     kept(4)
     paged.queue.acknowledge(held[4])
     kept()

@@ -228,7 +228,7 @@ def test_unsupported_operations_are_refused_by_name(harness: StreamHarness) -> N
     queue = harness.queue
     refused = {
         "basic.get": lambda: queue.get(),
-        "queue.purge": queue.purge,
+        "queue.purge": queue.clear,
         "basic.nack and basic.reject": queue.check_return,
         "automatic acknowledgement": lambda: queue.check_consumer(Reader(no_ack=True)),
     }

@@ -303,7 +303,7 @@ def test_purging_and_deleting_read_no_bodies() -> None:
     reads = node.disk.read_count
     for delivery in deliveries[:6]:
         node.queue.requeue(delivery)
-    assert node.queue.purge() == 6
+    assert node.queue.clear() == 6
     for delivery in deliveries[6:8]:
         node.queue.requeue(delivery)
     assert node.queue.delete() == 2

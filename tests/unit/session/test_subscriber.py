@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.session.client import Broker, Client, call, publication
 
-from warren.session import consume_handler as consuming_half
+from warren.queues import local
 from warren.wire import methods
 
 
@@ -208,7 +208,7 @@ def test_the_number_of_consumers_of_a_channel_is_bounded() -> None:
 
 
 def test_the_number_of_consumers_of_a_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming_half, "QUEUE_CONSUMERS_MAX", 2)
+    monkeypatch.setattr(local, "QUEUE_CONSUMERS_MAX", 2)
     broker = Broker()
     clients = [broker.client() for _ in range(3)]
     clients[0].ask(methods.QueueDeclare(queue="q"))

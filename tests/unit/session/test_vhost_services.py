@@ -138,6 +138,6 @@ def test_recovered_messages_of_a_deleted_queue_are_released() -> None:
     assert list(services.vhost.queues) == ["there"]
     assert services.vhost.queues["there"].message_count == 1
     assert list(store.cursors) == [(there, 0)]
-    services.vhost.queues["there"].purge()
+    services.vhost.queues["there"].clear()
     settle(store, disk)
     assert opened(disk).queues[there][0].count == 0

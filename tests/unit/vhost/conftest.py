@@ -12,6 +12,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QueueSettings
+from warren.queues.queue_counts import QueueCounts
 from warren.routing.router import Router
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
@@ -33,14 +34,6 @@ class CountingQueue:
         self.is_deleted = False
         self.is_paused = False
 
-    @property
-    def is_empty(self) -> bool:
-        return self.message_count == 0
-
-    @property
-    def is_unused(self) -> bool:
-        return self.consumer_count == 0
-
     def apply_settings(self, settings: QueueSettings) -> None:
         self.settings = settings
 
@@ -53,13 +46,16 @@ class CountingQueue:
     def touch(self) -> None:
         self.touched += 1
 
-    def purge(self) -> int:
+    async def inspect(self) -> QueueCounts:
+        return QueueCounts(self.message_count, self.consumer_count)
+
+    async def purge(self) -> int:
         count, self.message_count = self.message_count, 0
         return count
 
     def delete(self) -> int:
         self.is_deleted = True
-        return self.purge()
+        return self.message_count
 
 
 class LiveVhost:

@@ -118,7 +118,7 @@ def test_a_full_queue_ends_the_slice_and_no_other_queue_receives_the_row() -> No
     assert committing.progress.published == 2
     assert broker.bodies("b") == [b"1", b"2"]
     for queue in broker.queues.values():
-        queue.purge()
+        queue.clear()
     assert committing.publish(rows, 2) == (3, "")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NotRequired, TypedDict
 
 from aiohttp import web
@@ -129,9 +130,9 @@ async def get_messages(request: web.Request, node: ManagedNode) -> web.StreamRes
         raise bad_request(["negative_truncate", truncate])
     queue = readable_classic_queue(context, request.match_info["queue"])
 
-    def view(delivery: Delivery) -> dict[str, object]:
+    def view(delivery: Delivery, left: int) -> dict[str, object]:
         _trace(context, queue, delivery)
-        return _message(queue, delivery, encoding, truncate)
+        return _message(delivery, left, encoding, truncate)
 
     return reply(await _got(queue, count, mode, view))
 
@@ -159,7 +160,7 @@ async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamRespon
     except TimeoutError:
         raise RequestRefused(error_reply(503, "service_unavailable", _unconfirmed(node))) from None
     queue = readable_classic_queue(context, _ALIVENESS_QUEUE)
-    if not await _got(queue, 1, "ack_requeue_false", lambda delivery: {}):
+    if not await _got(queue, 1, "ack_requeue_false", lambda delivery, left: {}):
         raise RequestRefused(error_reply(503, "failed", "the published message did not arrive in the queue"))
     return reply({"status": "ok"})
 
@@ -184,7 +185,7 @@ def _unconfirmed(node: ManagedNode) -> str:
 
 
 async def _got(
-    queue: ClassicQueue, count: int, mode: str, view: Callable[[Delivery], dict[str, object]]
+    queue: ClassicQueue, count: int, mode: str, view: Callable[[Delivery, int], dict[str, object]]
 ) -> list[dict[str, object]]:
     """Up to `count` messages as `view` shows them; messages to requeue go back at the end."""
     got: list[dict[str, object]] = []
@@ -192,11 +193,12 @@ async def _got(
     byte_count = 0
     try:
         while len(got) != count and byte_count < HTTP_GET_SIZE_MAX and not queue.is_deleted:
-            delivery = queue.get()
-            if delivery is None:
+            fetched = await _fetched(queue)
+            if fetched is None:
                 break
+            delivery, left = fetched
             byte_count += delivery.byte_count
-            got.append(view(delivery))
+            got.append(view(delivery, left))
             if mode in _REQUEUE:
                 held.append(delivery)
             else:
@@ -208,6 +210,25 @@ async def _got(
             queue.requeue(delivery)
         queue.pump()
     return got
+
+
+async def _fetched(queue: ClassicQueue) -> tuple[Delivery, int] | None:
+    """What `queue.fetch` returns; a message that comes after the request was cancelled is put back."""
+    fetching = run_coroutine(queue.fetch(False))
+    try:
+        return await asyncio.shield(fetching)
+    except asyncio.CancelledError:
+        fetching.add_done_callback(partial(_put_back, queue))
+        raise
+    except AmqpError as error:
+        raise _channel_error(error) from None
+
+
+def _put_back(queue: ClassicQueue, fetching: "asyncio.Future[tuple[Delivery, int] | None]") -> None:
+    fetched = None if fetching.exception() is not None else fetching.result()
+    if fetched is not None:
+        queue.requeue(fetched[0])
+        queue.pump()
 
 
 def _trace(context: RequestContext, queue: LocalQueue, delivery: Delivery) -> None:
@@ -240,9 +261,7 @@ def _channel_error(error: AmqpError) -> RequestRefused:
     return bad_request(f"{error.code} {error.reply_text}")
 
 
-def _message(
-    queue: LocalQueue, delivery: Delivery, encoding: object, truncate: int | None
-) -> dict[str, object]:
+def _message(delivery: Delivery, left: int, encoding: object, truncate: int | None) -> dict[str, object]:
     message = delivery.message
     body = message.body if truncate is None else message.body[:truncate]
     payload, written = encoded_body(body, encoding)
@@ -251,7 +270,7 @@ def _message(
         "redelivered": delivery.attempts > 0,
         "exchange": message.exchange,
         "routing_key": message.routing_key,
-        "message_count": queue.message_count,
+        "message_count": left,
         "properties": shown_properties(without_bcc(message).properties()),
         "payload": payload,
         "payload_encoding": written,
