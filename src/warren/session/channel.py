@@ -30,6 +30,7 @@ from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
 from warren.session.declare_handler import DeclareHandler
+from warren.session.pending_confirms import PendingConfirms
 from warren.session.protocol_errors import close_text
 from warren.session.publish_rules import PublishRules
 from warren.session.publisher import ChannelPublisher
@@ -429,11 +430,17 @@ class Channel:
 
     async def _commit(self) -> None:
         published, settled = self._transaction().take()
-        for message, is_mandatory in published:
-            self._publisher.publish_committed(message, is_mandatory)
+        confirms = PendingConfirms()
+        for sequence, (message, is_mandatory) in enumerate(published):
+            self._publisher.publish_committed(message, is_mandatory, confirms, sequence)
         for tags, how in settled:
             self.subscriber.settle_all([self.subscriber.unacked.take(tag) for tag in tags], how)
-        await self._host.written()
+        if settled:
+            await self._host.written()
+        await confirms
+        if confirms.is_refused:
+            # What was not refused stays published, and all settlements have taken effect.
+            raise PreconditionFailed("partial tx completion")
         self._outbox.method(self.number, methods.TxCommitOk())
 
     def _tx_rollback(self, _: Method) -> None:

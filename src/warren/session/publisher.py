@@ -27,6 +27,7 @@ from warren.routing.exchange import BY_CHANCE, BY_KEY
 from warren.routing.router import Route
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
+from warren.session.pending_confirms import PendingConfirms
 from warren.session.positioned_publisher import PositionedPublisher
 from warren.session.transaction import Transaction
 from warren.vhost.vhost import UNROUTED, VirtualHost
@@ -213,11 +214,16 @@ class ChannelPublisher(Counters):
             self.positioned = PositionedPublisher(self._vhost, self._outbox, self.confirms, self.origin.user)
             self._look_at_properties()
 
-    def publish_committed(self, message: Message, is_mandatory: bool) -> None:
-        """Publish a message at commit; its time to live begins now."""
+    def publish_committed(
+        self, message: Message, is_mandatory: bool, confirms: PendingConfirms, sequence: int
+    ) -> None:
+        """Publish a message at commit, as number `sequence` of `confirms`; its time to live begins now."""
         message.published_at = self._vhost.turn.now()
         self.published += 1
-        if self._vhost.publish(message, None, 0) == _UNROUTED:
+        outcome = self._vhost.publish(message, confirms, sequence)
+        if outcome == _REFUSED:
+            confirms.is_refused = True
+        elif outcome == _UNROUTED:
             self._count_unrouted(is_mandatory)
             if is_mandatory:
                 self._return(message)

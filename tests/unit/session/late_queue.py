@@ -5,6 +5,8 @@ from typing import Generic, TypeVar
 
 from warren.errors import AccessRefused, NotFound
 from warren.model.arguments import QueueSettings
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import Message
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Consumer, Delivery, QueueHost
 from warren.queues.queue_counts import QueueCounts
@@ -76,7 +78,28 @@ class LateQueue(ClassicQueue):
         self.questions: list[Question[object]] = []
         # Runs an action in a turn of its own.
         self.later: Callable[[Callable[[int], None]], None] = lambda action: action(0)
+        # The publishes that were not answered yet: the listener, and the sequence.
+        self._unconfirmed: list[tuple[ConfirmListener, int]] = []
         self._admitted: set[Consumer] = set()
+
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
+        """Publish `message`; its confirmation comes with `confirm` or `refuse` if the queue is late."""
+        if self.is_late and confirmation is not None:
+            confirmation.expect(sequence)
+            self._unconfirmed.append((confirmation, sequence))
+            confirmation = None
+        return super().publish(message, confirmation, sequence)
+
+    def confirm(self, count: int) -> None:
+        """Confirm the publishes, at most `count`, that were not answered yet, the last ones first."""
+        for confirmation, sequence in reversed(self._unconfirmed[:count]):
+            confirmation.done(sequence, sequence)
+        del self._unconfirmed[:count]
+
+    def refuse(self) -> None:
+        """Refuse the first publish that was not answered yet."""
+        confirmation, sequence = self._unconfirmed.pop(0)
+        confirmation.refused(sequence)
 
     async def inspect(self) -> QueueCounts:
         return await self._ask(lambda: QueueCounts(self.message_count, self.consumer_count))
@@ -118,12 +141,14 @@ class LateQueue(ClassicQueue):
         return len(self._admitted)
 
     def delete(self) -> int:
-        """Delete the queue; who waits is told in a turn of its own."""
+        """Delete the queue; who waits is told in a turn of its own, and publishes count as confirmed."""
         count = super().delete()
         questions, self.questions = self.questions, []
         error = NotFound(f"no queue '{self.name}' in vhost '{self.vhost_name}'")
         for question in questions:
             self.later(lambda _, question=question: question.fail(error))  # type: ignore[misc]
+        if self._unconfirmed:
+            self.later(lambda _: self.confirm(len(self._unconfirmed)))
         return count
 
     def arrive(self) -> None:
