@@ -264,6 +264,7 @@ class Interaction:
             ]  # fmt: skip
             self._print(texts.ready_text(ready, list(map(texts.message_text, messages))))
             node.storage.write(ready.hard_state, ready.entries, ready.snapshot)
+            node.storage.carry(ready)
             self._apply_entries(node, ready.committed)
             self.waiting += messages
             node.replica.advance(ready)
@@ -287,6 +288,7 @@ class Interaction:
         ready = node.append_work.pop(0)
         self._print(f"Processing:\n{texts.append_head(node.id, ready)}\nResponses:")
         node.storage.write(ready.hard_state, ready.entries, ready.snapshot)
+        node.storage.carry(ready)
         for response in _responses(node, ready):
             self._print(response)
         self.waiting += ready.messages_after
@@ -334,7 +336,7 @@ class Interaction:
         """
         taken = [
             each for each in self.waiting
-            if each.to == replica and not (is_dropped and _is_local(each)) and kind in ("", _kind(each))
+            if each.to == replica and not (is_dropped and _is_local(each)) and kind in ("", kind_text(each))
         ]  # fmt: skip
         self.waiting = [each for each in self.waiting if not any(each is other for other in taken)]
         for each in taken:
@@ -412,7 +414,8 @@ def _acknowledgement(node: Node, written: Written, snapshot: Snapshot | None) ->
     return Acknowledgement(node.id, text, lambda: node.replica.written(written))
 
 
-def _kind(waiting: Waiting) -> str:
+def kind_text(waiting: Waiting) -> str:
+    """Return the kind of a message as text."""
     return waiting.text.split()[1] if isinstance(waiting, Acknowledgement) else texts.KINDS[waiting.kind]
 
 

@@ -6,6 +6,7 @@ from tests.unit.replication.raft.memory_storage import MemoryStorage
 
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_messages import Entry, HardState, Snapshot
+from warren.replication.raft.ready import Ready
 
 
 class MachineStorage(MemoryStorage):
@@ -14,6 +15,9 @@ class MachineStorage(MemoryStorage):
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot.configuration, snapshot.index, snapshot.term)
         self.newest = snapshot
+        self._history = [snapshot]
+        # The highest commit index that was written with entries.
+        self.carried_commit = 0
 
     def snapshot(self) -> Snapshot | None:
         return self.newest if self.newest.index else None
@@ -29,3 +33,14 @@ class MachineStorage(MemoryStorage):
         """Take a snapshot of the machine after an entry."""
         self.newest = Snapshot(entry.index, entry.term, configuration)
         self.configuration = configuration
+        self._history.append(self.newest)
+
+    def carry(self, ready: Ready) -> None:
+        """Note the commit index that the entries of a Ready carry."""
+        if ready.entries:
+            self.carried_commit = max(self.carried_commit, ready.commit)
+
+    def go_back(self, index: int) -> None:
+        """Forget what the machine has applied behind an entry."""
+        self.newest = next(snapshot for snapshot in self._history if snapshot.index == index)
+        self.configuration = self.newest.configuration

@@ -7,8 +7,6 @@ from tests.raft.datadriven import read
 from tests.raft.interaction import Interaction
 from tests.raft.vectors import vectors
 
-SCRIPTS = sorted((Path(__file__).parent / "scripts").glob("*.txt"))
-
 
 @pytest.mark.parametrize("path", vectors("testdata"))
 def test_each_published_interaction_is_printed_as_expected(path: Path) -> None:
