@@ -62,8 +62,9 @@ class Catalog:
         self._name = name
         self.entries: dict[int, CatalogEntry] = {}
         self._places: dict[int, _SlotPair] = {}
-        # Pairs of slots that are not in use.
-        self._free: list[int] = []
+        # Pairs of slots that are not in use. The next one is written to first: the other says that the entry
+        # was removed, and if the removal was torn it alone does.
+        self._free: list[_SlotPair] = []
         self._sequence = 0
         # Errors found while reading.
         self.damage: list[StoreFileError] = []
@@ -102,7 +103,7 @@ class Catalog:
         for key in keys:
             if key in self._places:
                 steps += self._both(key, self.entries.pop(key), is_kept=False)
-                self._free.append(self._places.pop(key).number)
+                self._free.append(self._places.pop(key))
         return [*steps, SyncFile(self._name)] if steps else []
 
     def _both(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> list[DiskStep]:
@@ -114,7 +115,7 @@ class Catalog:
         """The place of the next slot of `key` and its encoded content."""
         place = self._places.get(key)
         if place is None:
-            place = self._places[key] = _SlotPair(self._free.pop() if self._free else self._added())
+            place = self._places[key] = self._free.pop() if self._free else _SlotPair(self._added())
         at = (place.number * _SLOTS + place.next) * _SLOT_SIZE
         place.next = 1 - place.next
         self._sequence += 1
@@ -139,12 +140,12 @@ class Catalog:
                 if slot is not None and (latest is None or slot[0] > latest[0]):
                     latest = (slot[0], turn, slot[1], slot[2])
             if latest is None:
-                self._free.append(number)
+                self._free.append(_SlotPair(number))
                 continue
             sequence, turn, key, entry = latest
             self._sequence = max(self._sequence, sequence)
             if entry is None:
-                self._free.append(number)
+                self._free.append(_SlotPair(number, 1 - turn))
             else:
                 self._places[key] = _SlotPair(number, 1 - turn)
                 self.entries[key] = entry
