@@ -19,3 +19,17 @@ IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024
 UNCOMMITTED_BYTES_MAX = 16 * 1024 * 1024
 # Entries that were handed out for applying and are not applied.
 APPLYING_BYTES_MAX = 4 * 1024 * 1024
+
+# --- the log of a group in a store -------------------------------------------------------------------
+# The commands of one entry, which an entry of a busy queue fills to a quarter of this: together with its
+# messages it is read and sent as a whole.
+GROUP_COMMANDS_SIZE_MAX = 1_048_576
+# The entries behind the snapshot of a group, without messages: they are kept in memory, and are written with
+# each state of the group, in one record.
+GROUP_TAIL_SIZE_MAX = 8_388_608
+# The machine in a snapshot: one record, which is written anew each time that its segment is freed.
+GROUP_MACHINE_SIZE_MAX = 4_194_304
+# The members and learners of a group: a few octets for each of a hundred nodes.
+GROUP_CONFIGURATION_SIZE_MAX = 65_536
+# The reason for which a replica is not trusted, as it is stored: a line of text.
+UNTRUSTED_REASON_SIZE_MAX = 512

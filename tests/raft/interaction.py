@@ -18,6 +18,7 @@ from warren.replication.raft.change import (
     ConfigurationChange,
     MemberChange,
     Transition,
+    decode_change,
 )
 from warren.replication.raft.raft_messages import Entry, EntryKind, MessageKind, RaftMessage, Snapshot
 from warren.replication.raft.raft_settings import RaftSettings, ReadMode
@@ -310,7 +311,8 @@ class Interaction:
         for entry in entries:
             configuration = node.storage.configuration
             if entry.kind is EntryKind.CHANGE:
-                configuration = node.replica.apply_change(entry)
+                assert isinstance(entry.payload, bytes)
+                configuration = node.replica.apply_change(decode_change(entry.payload))
             node.storage.has_applied(entry, configuration)
 
     # Delivering.

@@ -33,6 +33,8 @@ cdef class MessageStore:
     cdef list _last_references
     cdef list _dirty_cursors
     cdef list _runs
+    cdef dict _group_logs
+    cdef list _dirty_group_logs
     cdef list _dead
     cdef Py_ssize_t _dead_seen
     cdef object _compaction

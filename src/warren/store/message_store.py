@@ -9,11 +9,12 @@ messages are recorded as runs of positions, a single run for a queue that is con
 Invariants: a release is written behind the message that it releases. A file is reused only after everything
 in it that still matters (live messages, cursors, markers) was synced elsewhere. Queue numbers are never
 reused. Messages appended between `begin_group` and `end_group` are present after a crash together with the
-value of their marker, or not at all.
+value of their marker, or not at all. The records of Raft groups are behind everything else in their batch.
 """
 
 from collections.abc import Callable
 from functools import partial
+from typing import Protocol
 
 from warren.limits import (
     COMPACTION_GAIN_MIN,
@@ -54,13 +55,30 @@ _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 
 
+class GroupRecords(Protocol):
+    """The log of a Raft group, as the store sees it."""
+
+    def write(self, log: SegmentLog) -> None:
+        """Append the records of this batch to `log`; everything else in the batch stands before them."""
+
+    def is_in(self, numbers: set[int]) -> bool:
+        """True if a segment with one of `numbers` has records that are needed."""
+
+    def state_size(self) -> int:
+        """The size of a record that replaces all others."""
+
+    def write_state(self) -> None:
+        """Have such a record written with this batch."""
+
+
 class MessageStore:
     """An open store; `recovery.open_store` makes it."""
 
     __slots__ = (
         "_background_tasks", "_commits", "_compaction", "_dead", "_dead_seen", "_delivered", "_dirty_cursors",
-        "_disk", "_group_first", "_groups", "_last", "_last_references", "_log", "_pending",
-        "_pending_references", "_port", "_reader", "_runs", "cursors", "markers", "segments", "written",
+        "_dirty_group_logs", "_disk", "_group_first", "_group_logs", "_groups", "_last", "_last_references",
+        "_log", "_pending", "_pending_references", "_port", "_reader", "_runs", "cursors", "markers",
+        "segments", "written",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +104,9 @@ class MessageStore:
         # Cursors with unwritten changes, and runs that cannot grow any more.
         self._dirty_cursors: list[QueueCursor] = []
         self._runs: list[bytes] = []
+        # The logs of Raft groups by number, and those with something to write.
+        self._group_logs: dict[int, GroupRecords] = {}
+        self._dirty_group_logs: list[GroupRecords] = []
         # Segments without live messages; the state of cursors in them may still matter.
         self._dead: list[Segment] = []
         # How many of them were there when rewriting that state was last found not to be worthwhile.
@@ -154,6 +175,23 @@ class MessageStore:
         """Forget the marker `key`; an old value may reappear when the store is opened again."""
         del self.markers[key]
 
+    def add_group_log(self, number: int, group_log: GroupRecords) -> None:
+        """Keep the records of Raft group `number` when the segments that they are in are freed."""
+        self._group_logs[number] = group_log
+
+    def drop_group_log(self, number: int) -> None:
+        """Forget the records of Raft group `number`, whose queue was deleted."""
+        dropped = self._group_logs.pop(number)
+        self._dirty_group_logs = [each for each in self._dirty_group_logs if each is not dropped]
+
+    def list_group_log(self, group_log: GroupRecords) -> None:
+        """Write the records of `group_log` with the next batch."""
+        self._dirty_group_logs.append(group_log)
+
+    def group_changed(self, size: int) -> None:
+        """Announce records of a group that take `size` bytes of memory."""
+        self._commits.add(size)
+
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Call `confirmation` with `sequence` when everything appended before is synced."""
         self._commits.confirm(confirmation, sequence)
@@ -217,7 +255,8 @@ class MessageStore:
         commits = self._commits
         if commits.is_closing:
             return
-        is_new = self._dirty_cursors and not commits.is_announced_for_later
+        is_dirty = self._dirty_cursors or self._dirty_group_logs
+        is_new = is_dirty and not commits.is_announced_for_later
         if is_new or len(self._dead) != self._dead_seen:
             # State found when the store was opened, and nothing was written since.
             commits.announce()
@@ -262,7 +301,7 @@ class MessageStore:
 
     def has_pending(self) -> bool:
         """True if there is something to write."""
-        return self._has_messages() or len(self._dirty_cursors) > 0
+        return self._has_messages() or len(self._dirty_cursors) > 0 or len(self._dirty_group_logs) > 0
 
     def take_batch(self) -> list[DiskStep]:
         """Encode everything that is pending into steps for the disk; none if all of it was released again."""
@@ -282,6 +321,8 @@ class MessageStore:
         if self._compaction is not None:
             self._compact(self._compaction)
         self._encode_state()
+        if self._dirty_group_logs:
+            self._write_group_logs()
         return log.finish()
 
     def batch_synced(self) -> None:
@@ -299,7 +340,7 @@ class MessageStore:
         if self._has_messages() or commits.has_waiting() or self._has_more():
             # At the end of the turn, so that messages still in the sockets share the sync.
             commits.announce()
-        elif self._dirty_cursors:
+        elif self._dirty_cursors or self._dirty_group_logs:
             commits.announce_later()
         else:
             self._end_reserving()
@@ -396,8 +437,14 @@ class MessageStore:
         for number in range(begun, log.last.number + 1) if cursors else ():
             self.segments[number].cursors.update(cursors)
 
+    def _write_group_logs(self) -> None:
+        """Append the records of Raft groups, behind the messages and settled positions of this batch."""
+        group_logs, self._dirty_group_logs = self._dirty_group_logs, []
+        for group_log in group_logs:
+            group_log.write(self._log)
+
     def _retire_dead(self, runs: list[bytes], delivered_up_to: list[bytes]) -> list[QueueCursor]:
-        """Retire the dead segments, after writing their markers and the state of their cursors anew.
+        """Retire the dead segments, after writing their markers and the states of cursors and groups anew.
 
         Returns the cursors that were written. Does nothing while that state would take a large part of the
         freed space: it would fill segments that would soon be dead themselves.
@@ -405,9 +452,11 @@ class MessageStore:
         cursors = {cursor for segment in self._dead for cursor in segment.cursors if not cursor.is_dropped}
         numbers = {segment.number for segment in self._dead}
         markers = [marker for marker in self.markers.values() if marker.segment in numbers]
+        group_logs = [each for each in self._group_logs.values() if each.is_in(numbers)]
         needed = [(cursor, cursor.runs()) for cursor in cursors]
         size = sum(REFERENCE_SIZE + RUN_SIZE * len(its_runs) for _, its_runs in needed)
         size += sum(group_record_size(marker.key, marker.value) for marker in markers)
+        size += sum(group_log.state_size() for group_log in group_logs)
         self._dead_seen = len(self._dead)
         if size * COMPACTION_GAIN_MIN > sum(segment.capacity for segment in self._dead):
             return []
@@ -416,6 +465,8 @@ class MessageStore:
             delivered_up_to.append(encode_reference(cursor.queue, cursor.key | cursor.delivered_up_to))
         for marker in markers:
             self._log.append_group(marker, marker.value, 0)
+        for group_log in group_logs:
+            group_log.write_state()
         for segment in self._dead:
             self._log.retire(segment)
         self._dead.clear()

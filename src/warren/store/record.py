@@ -12,11 +12,19 @@
     SEAL      the segment ends here, and another follows
     GROUP     size u64 │ key size u16 │ key │ value: the records in the next `size` bytes are valid only if
               all of them are present; then the marker `key` has this value from here on
+    ENTRY     group u32 │ index u64 │ term u64 │ commit u64 │ kind u8 │ run count u16
+              │ ( position u64 │ count u32 ) … │ commands: an entry of the Raft log of `group`, whose messages
+              stand before it
+    HARD      group u32 │ replica u32 │ term u64 │ vote u32 │ commit u64: the hard state of the replica
+    STATE     the state of a replica, which replaces all that stands before it (drawn in `group_record`)
+    CUT       group u32 │ index u64 │ ( position u64 │ offset u64 ) …: the entries from `index` on are void;
+              the messages from `position` on are kept at their position + `offset`
 
     reference │ queue u32 │ position u64 │
 
 All integers are big-endian. A queue is identified by the number that the metadata gave it, never by its name;
-a position is the place of the message in its queue, with the priority level in the highest byte.
+a position is the place of the message in its queue, with the priority level in the highest byte. The Raft
+group of a replicated queue has the number of the queue.
 """
 
 from google_crc32c import extend
@@ -25,8 +33,8 @@ from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
 from warren.store.packing import checksum_of, pack
 
-# 2: with GROUP. 3: messages have a flag for being dead-lettered.
-VERSION = 3
+# 2: with GROUP. 3: messages have a flag for being dead-lettered. 4: with ENTRY, HARD, STATE and CUT.
+VERSION = 4
 DEATHS_SINCE = 3
 
 MESSAGE = 1
@@ -35,6 +43,10 @@ DELIVERED = 3
 BATCH = 4
 SEAL = 5
 GROUP = 6
+ENTRY = 7
+HARD = 8
+STATE = 9
+CUT = 10
 
 HEAD_SIZE = 9
 # The place of the kind in a record.

@@ -10,9 +10,14 @@ never written to or reused.
 A torn end is not overwritten: the last segment is sealed behind its last whole record, and a new one is
 started. A segment that cannot be sealed is damaged. A segment without records is reused. What the catalog
 does not know as synced is synced now, so that everything that was found is durable.
+
+The messages of a Raft group that no entry of it has are released: their batch was torn. Damage anywhere, or
+records of a group that are missing, makes its replica untrusted: it may lack an entry that it promised to
+keep, and serving what is left, as is done for other queues, would lose messages that were confirmed.
 """
 
 from collections.abc import Callable
+from enum import Enum
 
 from msgspec import Struct
 
@@ -21,9 +26,12 @@ from warren.store.catalog import Catalog
 from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
 from warren.store.disk import DeleteFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.group_log import GroupLog
+from warren.store.group_state import GroupState
 from warren.store.markers import CommitMarker
 from warren.store.message_store import MessageStore
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
+from warren.store.record import HEAD_SIZE as _RECORD_HEAD_SIZE
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.salvage import (
     damaged_record,
@@ -55,6 +63,15 @@ from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 CATALOG = "catalog"
 
 
+class StoreEnd(Enum):
+    """In which condition a store was found."""
+
+    CLEAN = "clean"
+    # The last batch may not be there as a whole; if so, nothing of it was confirmed.
+    TORN = "torn"
+    DAMAGED = "damaged"
+
+
 class RecoveredStore(Struct, frozen=True, kw_only=True):
     """The opened store, the messages of its queues, and the damage that was found."""
 
@@ -62,6 +79,9 @@ class RecoveredStore(Struct, frozen=True, kw_only=True):
     # Number of a queue -> priority level -> recovered messages.
     queues: dict[int, dict[int, RecoveredQueue]]
     damage: list[StoreFileError]
+    end: StoreEnd
+    # Number of a Raft group -> the log of its replica, which may be untrusted.
+    groups: dict[int, GroupLog]
 
 
 class RecoveryDependencies(Struct, frozen=True, kw_only=True):
@@ -72,6 +92,8 @@ class RecoveryDependencies(Struct, frozen=True, kw_only=True):
     has_queue: Callable[[int], bool]
     # Called with the bytes read so far and the bytes to be read.
     progress: Callable[[int, int], None]
+    # Number of a Raft group -> number of its replica, for those that the metadata has here.
+    replicas: dict[int, int] = {}
 
 
 def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
@@ -95,12 +117,16 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
     log = SegmentLog(reading.segments, spares, dependencies.random_bytes, number, catalog=catalog)
     disk.perform(log.begin())
     log.written()
+    damage = [*reading.damage]
     reading.damage += delivered.damage
     reading.fill(delivered)
     store = MessageStore(disk, log, port, reading.cursors)
     store.note_in(delivered)
     store.markers.update(reading.markers)
-    return RecoveredStore(store=store, queues=reading.queues, damage=reading.damage)
+    groups = reading.open_groups(store, damage)
+    return RecoveredStore(
+        store=store, queues=reading.queues, damage=reading.damage, end=reading.end(), groups=groups
+    )
 
 
 def open_erased(disk: Disk, port: StorePort, random_bytes: Callable[[int], bytes]) -> MessageStore:
@@ -134,6 +160,10 @@ class _StoreReader:
         self.cursors: dict[tuple[int, int], QueueCursor] = {}
         self.queues: dict[int, dict[int, RecoveredQueue]] = {}
         self.markers: dict[bytes, CommitMarker] = {}
+        self.groups: dict[int, GroupState] = {}
+        # Positions of messages without an entry, by (number of the group, priority level).
+        self._void: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        self._is_torn = False
         # The last segment with a damaged head, which is left as it is: its number is not reused.
         self.damaged_number = 0
         # Numbers of segments without records.
@@ -231,12 +261,15 @@ class _StoreReader:
         """Restore the cursors and live messages of each queue, with positions from the log and from
         `delivered`.
         """
+        self.groups = self._scan.groups.states
         for key, scan in self._scan.cursors.items():
             queue, level = key
             if not self._dependencies.has_queue(queue):
                 continue
             cursor = self.cursors[key] = recovered_cursor(scan, queue, level)
             remaining = LiveMessages(scan, cursor, self.segments)
+            if queue in self.groups:
+                self._void[key] = self.groups[queue].settle_void(cursor, scan.end)
             while remaining.take_some():
                 pass
             found = remaining.found()
@@ -247,6 +280,40 @@ class _StoreReader:
         delivered.forget_rest()
         self.markers = self._scan.markers
         self._scan = SegmentScan()
+
+    def open_groups(self, store: MessageStore, damage: list[StoreFileError]) -> dict[int, GroupLog]:
+        """Open the log of each group in `store`; `damage` is what was found in its segments and its catalog.
+
+        Called when `fill` has restored the messages.
+        """
+        expected = self._dependencies.replicas
+        groups = {}
+        for number in sorted({*self.groups, *expected}):
+            if not self._dependencies.has_queue(number):
+                continue
+            replica = expected.get(number)
+            state = self.groups.get(number)
+            if state is None:
+                state = GroupState(number, replica or 0)
+                state.distrust("none of its records was found")
+            elif replica is not None and state.replica != replica:
+                state.distrust(f"the records are those of replica {state.replica}, not {replica}")
+                state.replica = replica
+            for error in damage:
+                if _concerns(error, state.since):
+                    state.distrust(str(error))
+            groups[number] = GroupLog(store, state)
+            for level in self.queues.get(number, {}):
+                for first, end in self._void.get((number, level), ()):
+                    store.finish(self.cursors[number, level], first, end)
+            groups[number].restore(self.queues.get(number, {}))
+        return groups
+
+    def end(self) -> StoreEnd:
+        """In which condition the store was found."""
+        if self.damage:
+            return StoreEnd.DAMAGED
+        return StoreEnd.TORN if self._is_torn else StoreEnd.CLEAN
 
     def _read_segment(
         self, segment: Segment, data: bytes, unreadable: list[StoreFileError], *, is_last: bool
@@ -287,6 +354,8 @@ class _StoreReader:
             damage.append(damaged_record(segment.name, data, at, whole))
             at = whole
         segment.size = at
+        # Behind the end of a reused file its former content follows, whose checksums have another seed.
+        self._is_torn = is_last and at != known and any(data[at : at + _RECORD_HEAD_SIZE])
         if entry is not None and at < known:
             damage.append(
                 StoreFileError(segment.name, at, f"{known - at} bytes are lost", queues=entry.queues)
@@ -306,3 +375,10 @@ class _StoreReader:
         entry = self._catalog.entries.get(number)
         queues = () if entry is None else entry.queues
         self.damage.append(StoreFileError(segment_name(number), at, reason, messages=messages, queues=queues))
+
+
+def _concerns(error: StoreFileError, since: int) -> bool:
+    """True if the damage of `error` may be in what was written from segment number `since` on."""
+    number = number_of(error.name)
+    # A damaged head costs its whole segment.
+    return number is None or number >= since

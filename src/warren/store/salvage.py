@@ -7,8 +7,11 @@ from warren.limits import SALVAGE_FAILURES_MAX, SALVAGE_SEARCH_SIZE_MAX
 from warren.store.disk import Disk
 from warren.store.record import (
     BATCH,
+    CUT,
     DELIVERED,
+    ENTRY,
     GROUP,
+    HARD,
     HEAD_SIZE,
     KIND_AT,
     MESSAGE,
@@ -16,6 +19,7 @@ from warren.store.record import (
     RELEASE,
     RUN_SIZE,
     SEAL,
+    STATE,
     content_size,
     first_reference,
     is_intact,
@@ -25,7 +29,7 @@ from warren.store.record import (
 from warren.store.segment import StoreFileError
 
 # The beginning of a record: no record is so large that the highest byte of its size is not zero.
-_CANDIDATE = re.compile(rb"\x00[\x00-\xff]{7}[\x01-\x06]")
+_CANDIDATE = re.compile(rb"\x00[\x00-\xff]{7}[\x01-\x0a]")
 # The size of a MESSAGE record up to its references.
 _MESSAGE_SIZE_MIN = first_reference(0)
 
@@ -152,4 +156,5 @@ def _is_plausible(data: bytes, at: int) -> bool:
         case k if k in (BATCH, SEAL):
             return size == 0
         case k:
-            return k == GROUP
+            # Of these nothing but the checksum can be verified.
+            return k in (GROUP, ENTRY, HARD, STATE, CUT)

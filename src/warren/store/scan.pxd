@@ -24,6 +24,7 @@ cdef int _RELEASE
 cdef int _DELIVERED
 cdef int _SEAL
 cdef int _GROUP
+cdef int _ENTRY
 cdef int _HAS_EXPIRATION
 cdef int _LEVEL_SHIFT
 cdef int _SEGMENT_SHIFT
@@ -45,6 +46,7 @@ cdef class CursorScan:
 cdef class SegmentScan:
     cdef readonly dict cursors
     cdef readonly dict markers
+    cdef readonly object groups
     cdef CursorScan _last
     cdef uint64_t _queue
     cdef uint64_t _level

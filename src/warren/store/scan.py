@@ -4,9 +4,11 @@ from warren.limits import SCANNED_AT_ONCE
 from warren.model.column import Column
 from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.cursor import QueueCursor
+from warren.store.group_state import GroupScan
 from warren.store.markers import CommitMarker
 from warren.store.record import (
     DELIVERED,
+    ENTRY,
     GROUP,
     HEAD_SIZE,
     MESSAGE,
@@ -37,6 +39,7 @@ _RELEASE = RELEASE
 _DELIVERED = DELIVERED
 _SEAL = SEAL
 _GROUP = GROUP
+_ENTRY = ENTRY
 _HAS_EXPIRATION = HAS_EXPIRATION
 _LEVEL_SHIFT = 56
 _SEGMENT_SHIFT = 32
@@ -70,16 +73,23 @@ class CursorScan:
         # Numbers of the segments that hold its state.
         self.segments: set[int] = set()
 
+    @property
+    def end(self) -> int:
+        """The position behind all messages, which must have been sorted."""
+        count = self.positions.count
+        return self.positions.get(count - 1) + 1 if count else 0
+
 
 class SegmentScan:
-    """The records read so far, by (number of the queue, priority level), and all commit markers."""
+    """The records read so far, by (number of the queue, priority level), all commit markers and groups."""
 
-    __slots__ = ("_last", "_level", "_queue", "cursors", "markers")
+    __slots__ = ("_last", "_level", "_queue", "cursors", "groups", "markers")
 
     def __init__(self) -> None:
         self.cursors: dict[CursorKey, CursorScan] = {}
         # By key.
         self.markers: dict[bytes, CommitMarker] = {}
+        self.groups = GroupScan()
         self._last: CursorScan | None = None
         self._queue = 0
         self._level = 0
@@ -125,6 +135,8 @@ class SegmentScan:
         elif kind == _GROUP:
             name, value = decode_marker(data, at, size)
             self.markers[name] = CommitMarker(name, value, segment.number)
+        elif kind >= _ENTRY:
+            self.groups.take(kind, data[at + _HEAD_SIZE : at + size], segment.number)
 
     def _take_message(self, segment: Segment, data: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at

@@ -32,6 +32,7 @@ cdef class SegmentLog:
     cpdef written(self)
     cpdef append_group(self, object marker, bytes value, int64_t size)
     cpdef append_parts(self, int kind, list parts)
+    cpdef append_record(self, int kind, bytes body)
     @cython.locals(last=Segment)
     cdef _make_room(self, int64_t size)
     cdef _roll(self, int64_t size)

@@ -125,6 +125,11 @@ class SegmentLog:
             self._make_room(_HEAD_SIZE + len(body))
             self._add(encode(kind, body, self.last.seed))
 
+    def append_record(self, kind: int, body: bytes) -> None:
+        """Append one record of `kind` with `body`."""
+        self._make_room(_HEAD_SIZE + len(body))
+        self._add(encode(kind, body, self.last.seed))
+
     @property
     def location(self) -> int:
         """The location of the next record, unless it needs a new segment."""

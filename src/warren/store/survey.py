@@ -59,7 +59,10 @@ def survey_store(disk: Disk) -> dict[int, MessageTotals]:
         _look_through(scan, segment, data)
     held: dict[int, MessageTotals] = {}
     for (queue, level), cursor in scan.cursors.items():
-        remaining = LiveMessages(cursor, recovered_cursor(cursor, queue, level), segments)
+        settled = recovered_cursor(cursor, queue, level)
+        remaining = LiveMessages(cursor, settled, segments)
+        if queue in scan.groups.states:
+            scan.groups.states[queue].settle_void(settled, cursor.end)
         while remaining.take_some():
             pass
         held[queue] = held.get(queue, MessageTotals()).plus(queue_totals({level: remaining.found()}))

@@ -212,7 +212,7 @@ def test_a_newer_format_is_refused() -> None:
     head = there.files[FIRST].current
     head[6:8] = (99).to_bytes(2, "big")
     head[20:24] = value(bytes(head[:20])).to_bytes(4, "big")
-    with pytest.raises(NewerFormatError, match=r"00000001.segment, byte 6: format 99 is newer than 3"):
+    with pytest.raises(NewerFormatError, match=r"00000001.segment, byte 6: format 99 is newer than 4"):
         opened(there)
 
 

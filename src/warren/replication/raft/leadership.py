@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from warren.replication.raft.change import ChangeRefused, ConfigurationChange, decode_change, encode_change
+from warren.replication.raft.log import NOT_NOW
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
-from warren.replication.raft.raft_log import NOT_NOW
 from warren.replication.raft.raft_messages import NOBODY, Entry, EntryKind, MessageKind, RaftMessage
 from warren.replication.raft.raft_settings import ReadMode
 from warren.replication.raft.ready import ReadState, Role
@@ -173,8 +173,7 @@ def send_snapshot(state: RaftState, peer: int, progress: Progress) -> bool:
     if not progress.is_active:
         return False
     snapshot = state.log.take_snapshot()
-    if snapshot is None or peer not in snapshot.configuration.members:
-        # None is ready, or one that is older than the member.
+    if snapshot is None:
         return False
     assert snapshot.index > 0, "an empty snapshot"
     state.trace.event(

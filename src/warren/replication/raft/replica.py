@@ -17,8 +17,8 @@ from warren.replication.raft.election import (
     reject_vote,
     start_election,
 )
+from warren.replication.raft.log import RaftLog
 from warren.replication.raft.member_progress import Progress
-from warren.replication.raft.raft_log import RaftLog
 from warren.replication.raft.raft_messages import (
     NOBODY,
     RESPONSES,
@@ -206,13 +206,9 @@ class Replica:
                 while leadership.send_append(self._state, peer, is_empty_allowed=False):
                     pass
 
-    def apply_change(self, entry: Entry) -> Configuration:
-        """Switch to the configuration after a change that is being applied; return it.
-
-        If a snapshot that contains the change has arrived meanwhile, the configuration stays the snapshot's.
-        """
-        assert entry.kind is EntryKind.CHANGE, f"entry {entry.index} is no change of the configuration"
-        return membership.apply_change(self._state, entry)
+    def apply_change(self, change: ConfigurationChange) -> Configuration:
+        """Switch to the configuration after a change that is being applied; return it."""
+        return membership.apply_change(self._state, change)
 
     def applied(self, index: int) -> None:
         """Note that the machine has applied everything up to an index."""

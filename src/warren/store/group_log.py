@@ -1,0 +1,421 @@
+"""The Raft log of one replica of a group, in the log of the virtual host.
+
+    append ─▶ messages and an ENTRY behind them ┐
+    promise ─▶ HARD, before any entry           ├─▶ one batch of the store ─▶ synced ─▶ written
+    cut ─▶ CUT                                  │
+    compact ─▶ STATE, instead of all these      ┘
+
+Entries are kept in memory from the last snapshot on, without their messages, which are ordinary messages of
+the store: written once, whatever queues they are in, and settled by their queue.
+
+Invariants: the records of a group are the last ones of a batch, the hard state first: a batch that is torn
+has messages without an entry, which recovery releases, but never an entry without its messages, nor of a
+later term than the hard state. A STATE contains everything that is needed of its group, so that nothing
+before it is; it is written anew when a segment with needed records is freed. The messages of void entries
+are released when the CUT is durable, and their positions in the store are never used again.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from warren.limits_raft import (
+    GROUP_COMMANDS_SIZE_MAX,
+    GROUP_CONFIGURATION_SIZE_MAX,
+    GROUP_MACHINE_SIZE_MAX,
+    GROUP_TAIL_SIZE_MAX,
+    UNTRUSTED_REASON_SIZE_MAX,
+)
+from warren.model.column import Column
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import StoredMessage
+from warren.store.cursor import QueueCursor
+from warren.store.group_record import (
+    GroupEntry,
+    GroupHardState,
+    GroupSnapshot,
+    PositionOffset,
+    encode_cut,
+    encode_entry,
+    encode_hard,
+    encode_state,
+)
+from warren.store.group_state import GroupState
+from warren.store.message_store import MessageStore
+from warren.store.record import CUT, ENTRY, HARD, STATE
+from warren.store.recovered_queue import RecoveredQueue
+from warren.store.segment_log import SegmentLog
+
+_SEGMENT_SHIFT = 32
+
+
+class GroupListener(Protocol):
+    """Receives how far the log of a group is durable."""
+
+    def written(self, ticket: int, index: int, term: int) -> None:
+        """All changes up to number `ticket` are synced; the last entry was `index` of `term` then."""
+
+
+class GroupLog(ConfirmListener):
+    """The log of one replica; `create` makes a new one, recovery those that exist."""
+
+    def __init__(self, store: MessageStore, state: GroupState) -> None:
+        self._store = store
+        self._state = state
+        self.listener: GroupListener | None = None
+        # The number of the last change, and what is on its way to the disk: (number, index, term).
+        self.ticket = 0
+        self._in_progress: deque[tuple[int, int, int]] = deque()
+        # Records of the next batch. A STATE replaces the others.
+        self._records: list[tuple[int, bytes]] = []
+        self._is_hard_due = False
+        self._is_state_due = False
+        # True while the store has this log on its list for the next batch.
+        self._is_listed = False
+        # The messages of each entry: themselves until they are written, then their locations; a location of 0
+        # for one that was settled before the store was opened.
+        self._messages: dict[int, list[StoredMessage | int]] = {}
+        # The entries among the changes in progress: (number, index).
+        self._unwritten: deque[tuple[int, int]] = deque()
+        # Messages of void entries, and the number of the change after which they are released.
+        self._void: deque[tuple[int, QueueCursor, int, StoredMessage | int]] = deque()
+        store.add_group_log(state.number, self)
+
+    @staticmethod
+    def create(store: MessageStore, number: int, replica: int, configuration: bytes) -> "GroupLog":
+        """The log of a new replica of group `number`, which begins with an empty snapshot."""
+        state = GroupState(number, replica)
+        state.since = store.written >> _SEGMENT_SHIFT
+        _check_size("configuration", configuration, GROUP_CONFIGURATION_SIZE_MAX)
+        state.snapshot = GroupSnapshot(configuration=configuration)
+        log = GroupLog(store, state)
+        log._is_state_due = True
+        log._changed(len(configuration))
+        return log
+
+    # --- what the log contains --------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """The number of the group, which is that of its queue."""
+        return self._state.number
+
+    @property
+    def replica(self) -> int:
+        """The number of the replica within its group."""
+        return self._state.replica
+
+    @property
+    def untrusted(self) -> str:
+        """Why this replica may have forgotten what it promised; empty if it can be trusted.
+
+        An untrusted replica must neither vote nor be counted until it has everything from a leader.
+        """
+        return self._state.reason
+
+    @property
+    def hard(self) -> GroupHardState:
+        """The term, the vote, and the highest index known as committed."""
+        return GroupHardState(self._state.hard.term, self._state.hard.vote, self._state.commit)
+
+    @property
+    def snapshot(self) -> GroupSnapshot:
+        """The latest snapshot; the entries begin behind its index."""
+        return self._state.snapshot
+
+    @property
+    def first(self) -> int:
+        """The index of the first entry, whether or not there is any."""
+        return self._state.first
+
+    @property
+    def last(self) -> int:
+        """The index of the last entry, or of the snapshot if there is none."""
+        return self._state.last
+
+    def term(self, index: int) -> int:
+        """The term of the entry `index`, or of the snapshot; IndexError if it is neither."""
+        snapshot = self._state.snapshot
+        if index == snapshot.index:
+            return snapshot.term
+        self._check_index(index)
+        return self._state.entry(index).term
+
+    def entries(self, first: int, last: int, size_max: int) -> list[GroupEntry]:
+        """The entries from `first` to `last`, as many as have `size_max` bytes, but one at least.
+
+        IndexError if one of them does not exist.
+        """
+        self._check_index(first)
+        self._check_index(last)
+        found: list[GroupEntry] = []
+        size = 0
+        for index in range(first, last + 1):
+            entry = self._state.entry(index)
+            size += entry.size
+            if found and size > size_max:
+                break
+            found.append(entry)
+        return found
+
+    def messages(self, index: int) -> list[StoredMessage | None]:
+        """The messages of entry `index`, in order; None for each one that is settled or unreadable."""
+        self._check_index(index)
+        entry, reader = self._state.entry(index), self._store.reader()
+        found: list[StoredMessage | None] = []
+        for (cursor, position), message in zip(self._places(entry), self._messages[index], strict=True):
+            if cursor.has(position):
+                found.append(None)
+            elif isinstance(message, int):
+                found.append(reader.read(message))
+            else:
+                found.append(message)
+        return found
+
+    def stored(self, level: int, position: int) -> int:
+        """The position in the store of the message at `position` of `level` in the group."""
+        return self._state.stored(level, position)
+
+    def end(self, level: int) -> int:
+        """The position behind the last message of `level` in the group."""
+        return self._state.ends.get(level, 0)
+
+    def has_space(self, size: int) -> bool:
+        """True if an entry of `size` bytes, without its messages, can be appended before a snapshot."""
+        return self._state.tail_size + size <= GROUP_TAIL_SIZE_MAX
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def promise(self, term: int, vote: int) -> None:
+        """Record the term and the vote in it, 0 for none. Neither can be taken back: ValueError."""
+        before = self._state.hard
+        if term < before.term or (term == before.term and before.vote not in (0, vote)):
+            raise ValueError(f"term {term} and vote {vote} after {before.term} and {before.vote}")
+        self._state.promise(GroupHardState(term, vote, self._state.commit))
+        self._is_hard_due = True
+        self._changed(0)
+
+    def append(self, entry: GroupEntry, messages: Sequence[StoredMessage]) -> None:
+        """Append `entry` with its `messages`, in the order of its runs, none of them in this store yet.
+
+        ValueError if the index, the term or the positions do not continue the log, or if it is too large.
+        """
+        state = self._state
+        if entry.index != state.last + 1 or not state.last_term <= entry.term <= state.hard.term:
+            raise ValueError(
+                f"entry {entry.index} of term {entry.term} after {state.last} of {state.last_term}"
+            )
+        if not state.fits(entry.runs) or entry.message_count != len(messages):
+            raise ValueError(f"the positions of entry {entry.index} do not continue those of the group")
+        _check_size("commands", entry.commands, GROUP_COMMANDS_SIZE_MAX)
+        if not self.has_space(entry.size):
+            raise ValueError(f"the entries of group {state.number} since its snapshot are too large")
+        state.append(entry)
+        store = self._store
+        for (cursor, position), message in zip(self._places(entry), messages, strict=True):
+            store.append(message, cursor, position)
+        self._messages[entry.index] = list(messages)
+        self._records.append((ENTRY, encode_entry(state.number, entry)))
+        self._changed(entry.size)
+        self._unwritten.append((self.ticket, entry.index))
+
+    def cut(self, index: int) -> None:
+        """Make the entries from `index` on void. ValueError if one of them is known as committed."""
+        state = self._state
+        if not state.commit < index <= state.last:
+            raise ValueError(f"cut from {index}: {state.commit} is committed, {state.last} the last entry")
+        ends = {level: state.stored(level, end) for level, end in state.ends.items()}
+        places: list[tuple[QueueCursor, int, StoredMessage | int]] = []
+        for at in range(index, state.last + 1):
+            its_places = self._places(state.entry(at))
+            places += [
+                (cursor, position, message)
+                for (cursor, position), message in zip(its_places, self._messages.pop(at), strict=True)
+            ]
+        state.cut(index)
+        offsets = self._skip(ends)
+        self._records.append((CUT, encode_cut(state.number, index, offsets)))
+        self._changed(0)
+        self._void.extend((self.ticket, *place) for place in places)
+
+    def compact(self, snapshot: GroupSnapshot) -> None:
+        """Replace the entries up to the index of `snapshot` by it; all of them must be committed.
+
+        Positions that the machine of `snapshot` has as settled must have been settled in the store before.
+        """
+        state = self._state
+        if not state.snapshot.index <= snapshot.index <= state.last:
+            raise ValueError(f"snapshot {snapshot.index} of entries {state.first} to {state.last}")
+        if snapshot.term != self.term(snapshot.index):
+            raise ValueError(f"snapshot {snapshot.index} of term {snapshot.term}")
+        _check_size("configuration", snapshot.configuration, GROUP_CONFIGURATION_SIZE_MAX)
+        _check_size("machine", snapshot.machine, GROUP_MACHINE_SIZE_MAX)
+        for index in range(state.first, snapshot.index + 1):
+            del self._messages[index]
+        state.compact(snapshot)
+        self._is_state_due = True
+        self._changed(len(snapshot.machine))
+
+    def drop(self) -> None:
+        """Forget this log, whose queue was deleted."""
+        self._store.drop_group_log(self.number)
+
+    # --- confirms of the store --------------------------------------------------------------------
+
+    def expect(self, sequence: int) -> None:
+        """Nothing to do: the change is noted already."""
+
+    def done(self, first: int, last: int) -> None:
+        """All changes up to number `last` are durable."""
+        index = term = 0
+        while self._in_progress and self._in_progress[0][0] <= last:
+            _, index, term = self._in_progress.popleft()
+        while self._unwritten and self._unwritten[0][0] <= last:
+            _, at = self._unwritten.popleft()
+            # The entry may have been cut, and another one with its index be on its way.
+            if at in self._messages:
+                self._messages[at] = [_written(message) for message in self._messages[at]]
+        self._release_void(last)
+        if self.listener is not None:
+            self.listener.written(last, index, term)
+
+    def refused(self, sequence: int) -> None:
+        """Never called: a store that fails is closed."""
+        raise AssertionError(sequence)
+
+    # --- as a source of records of the store ------------------------------------------------------
+
+    def write(self, log: SegmentLog) -> None:
+        """Append the records of this batch to `log`; the messages were appended before."""
+        state = self._state
+        if self._is_state_due:
+            records = [(STATE, self._encoded_state())]
+            state.segments.clear()
+        else:
+            records = self._records
+            if self._is_hard_due:
+                records.insert(0, (HARD, encode_hard(state.number, state.replica, self.hard)))
+        for kind, body in records:
+            log.append_record(kind, body)
+            state.segments.add(log.last.number)
+        self._records = []
+        self._is_listed = self._is_hard_due = self._is_state_due = False
+
+    def is_in(self, numbers: set[int]) -> bool:
+        """True if a segment with one of `numbers` has records that are needed."""
+        return not self._state.segments.isdisjoint(numbers)
+
+    def state_size(self) -> int:
+        """The size of a STATE in bytes."""
+        return len(self._encoded_state())
+
+    def write_state(self) -> None:
+        """Write a STATE with this batch, so that no record before it is needed."""
+        self._is_state_due = True
+        self._list()
+
+    # --- recovery ---------------------------------------------------------------------------------
+
+    def restore(self, levels: dict[int, RecoveredQueue]) -> None:
+        """Find the messages of the entries among those recovered, by level.
+
+        A message that should be there, and is not, makes the replica untrusted.
+        """
+        state = self._state
+        for entry in state.entries:
+            places: list[StoredMessage | int] = []
+            for run in entry.runs:
+                found = levels.get(run.level)
+                cursor = self._store.cursor(state.number, run.level)
+                for position in range(run.first, run.first + run.count):
+                    stored = state.stored(run.level, position)
+                    location = 0 if found is None else _location(found, stored)
+                    if not location and not cursor.has(stored):
+                        state.distrust(f"message {position} of entry {entry.index} is missing")
+                    places.append(location)
+            self._messages[entry.index] = places
+        offsets = self._skip({level: found.end for level, found in levels.items()})
+        if offsets:
+            # Messages without their entry had positions that must not be used again.
+            self._records.append((CUT, encode_cut(state.number, state.last + 1, offsets)))
+            self._list()
+        if state.reason:
+            state.reason = state.reason.encode()[:UNTRUSTED_REASON_SIZE_MAX].decode(errors="ignore")
+            self.write_state()
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _skip(self, ends: dict[int, int]) -> list[PositionOffset]:
+        """Use positions in the store from `ends` on, by level, for what follows; the offsets that are new."""
+        state = self._state
+        offsets = [
+            PositionOffset(level, state.ends.get(level, 0), end - state.ends.get(level, 0))
+            for level, end in ends.items()
+            if end > state.stored(level, state.ends.get(level, 0))
+        ]
+        state.move(offsets)
+        return offsets
+
+    def _places(self, entry: GroupEntry) -> Iterable[tuple[QueueCursor, int]]:
+        """The cursor and the position in the store of each message of `entry`."""
+        for run in entry.runs:
+            cursor = self._store.cursor(self._state.number, run.level)
+            # The messages of a run are next to each other in the store as well.
+            stored = self._state.stored(run.level, run.first)
+            for position in range(stored, stored + run.count):
+                yield cursor, position
+
+    def _changed(self, size: int) -> None:
+        """Note a change that takes `size` bytes; the listener hears of it when it is durable."""
+        self.ticket += 1
+        self._in_progress.append((self.ticket, self._state.last, self._state.last_term))
+        self._list()
+        self._store.group_changed(size)
+        self._store.confirm(self, self.ticket)
+
+    def _list(self) -> None:
+        if not self._is_listed:
+            self._is_listed = True
+            self._store.list_group_log(self)
+
+    def _release_void(self, ticket: int) -> None:
+        """Release the messages that were void as of change `ticket`, which is durable."""
+        while self._void and self._void[0][0] <= ticket:
+            _, cursor, position, message = self._void.popleft()
+            if not isinstance(message, int):
+                self._store.release(message, cursor, position)
+            elif message:
+                self._store.release_at(message, cursor, position)
+
+    def _encoded_state(self) -> bytes:
+        for level, offsets in self._state.offsets.items():
+            offsets.forget(self._store.cursor(self._state.number, level).low)
+        return encode_state(self._state.record())
+
+    def _check_index(self, index: int) -> None:
+        if not self._state.first <= index <= self._state.last:
+            raise IndexError(index)
+
+
+def _written(message: StoredMessage | int) -> StoredMessage | int:
+    """The location of `message`, once it is written."""
+    return message if isinstance(message, int) else message.location or message
+
+
+def _location(found: RecoveredQueue, position: int) -> int:
+    """The location of the message at `position`; 0 if it is not among those found."""
+    place = _place_of(found.positions, position)
+    if place == found.count or found.positions.get(place) != position:
+        return 0
+    return found.locations.get(place)
+
+
+def _place_of(column: Column, number: int) -> int:
+    """The place of the first number in the sorted `column` that is not below `number`."""
+    return bisect_left(range(column.count), number, key=column.get)
+
+
+def _check_size(name: str, data: bytes, size_max: int) -> None:
+    if len(data) > size_max:
+        raise ValueError(f"{name} of {len(data)} bytes, of which {size_max} are allowed")

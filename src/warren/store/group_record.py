@@ -1,0 +1,209 @@
+"""The records of a Raft group in the log of a store: what they contain, encoded and decoded.
+
+    STATE    group u32 │ replica u32 │ since u32 │ term u64 │ vote u32 │ commit u64 │ index u64
+             │ term of index u64 │ reason size u16 │ level count u16 │ offset count u32
+             │ configuration size u32 │ machine size u32 │ entry count u32
+             │ reason │ ends: position u64 … │ offsets: ( position u64 │ offset u64 ) …
+             │ configuration │ machine │ entries: ( size u32 │ body of an ENTRY ) …
+
+ENTRY, HARD and CUT are drawn in `record`. All integers are big-endian, and each position has its priority
+level in the highest byte. `ends` are the positions behind the last message of each level as of `index`;
+`since` is the number of the segment before which nothing concerns this replica; and `reason` says why the
+replica is not trusted, and is empty if it is.
+"""
+
+from struct import Struct as Layout
+
+from msgspec import Struct
+
+_ENTRY = Layout(">IQQQBH")
+_RUN = Layout(">QI")
+_HARD = Layout(">IIQIQ")
+_CUT = Layout(">IQ")
+_OFFSET = Layout(">QQ")
+_END = Layout(">Q")
+_STATE = Layout(">IIIQIQQQHHIIII")
+_SIZE = Layout(">I")
+_GROUP = Layout(">I")
+_LEVEL_SHIFT = 56
+_POSITIONS = (1 << _LEVEL_SHIFT) - 1
+
+
+class PositionRun(Struct, frozen=True):
+    """`count` messages of one priority level, from position `first` on."""
+
+    level: int
+    first: int
+    count: int
+
+
+class GroupEntry(Struct, frozen=True, kw_only=True):
+    """One entry of the Raft log of a group: the positions of its messages, and commands."""
+
+    index: int
+    term: int
+    # The highest index known as committed when the entry was appended.
+    commit: int = 0
+    # What it is for: a number of one byte, that of the Raft core.
+    kind: int = 0
+    runs: tuple[PositionRun, ...] = ()
+    commands: bytes = b""
+
+    @property
+    def message_count(self) -> int:
+        """The number of its messages."""
+        return sum(run.count for run in self.runs)
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes, without messages."""
+        return _ENTRY.size + _RUN.size * len(self.runs) + len(self.commands)
+
+
+class GroupHardState(Struct, frozen=True):
+    """What a replica must not forget between two elections; a vote of 0 is none."""
+
+    term: int = 0
+    vote: int = 0
+    # The highest index known as committed. It is written with the term, and with each entry.
+    commit: int = 0
+
+
+class GroupSnapshot(Struct, frozen=True, kw_only=True):
+    """The state of a group as of `index`, without its messages, which are in the store."""
+
+    index: int = 0
+    term: int = 0
+    configuration: bytes = b""
+    machine: bytes = b""
+
+
+class PositionOffset(Struct, frozen=True):
+    """From position `first` of `level` on, messages are kept at their position + `offset`."""
+
+    level: int
+    first: int
+    offset: int
+
+
+class GroupRecord(Struct, frozen=True, kw_only=True):
+    """The content of a STATE."""
+
+    group: int
+    replica: int
+    since: int
+    reason: str
+    hard: GroupHardState
+    snapshot: GroupSnapshot
+    # Priority level -> position behind the last message, as of the snapshot.
+    ends: dict[int, int]
+    offsets: list[PositionOffset]
+    entries: list[GroupEntry]
+
+
+def group_of(body: bytes) -> int:
+    """The number of the group of an ENTRY, HARD, STATE or CUT."""
+    number: int = _GROUP.unpack_from(body)[0]
+    return number
+
+
+def encode_entry(group: int, entry: GroupEntry) -> bytes:
+    """The body of an ENTRY."""
+    head = _ENTRY.pack(group, entry.index, entry.term, entry.commit, entry.kind, len(entry.runs))
+    runs = [_RUN.pack(run.level << _LEVEL_SHIFT | run.first, run.count) for run in entry.runs]
+    return b"".join((head, *runs, entry.commands))
+
+
+def decode_entry(body: bytes) -> GroupEntry:
+    """The entry in the body of an ENTRY."""
+    _, index, term, commit, kind, count = _ENTRY.unpack_from(body)
+    behind = _ENTRY.size + count * _RUN.size
+    runs = tuple(
+        PositionRun(key >> _LEVEL_SHIFT, key & _POSITIONS, length)
+        for key, length in _RUN.iter_unpack(body[_ENTRY.size : behind])
+    )
+    return GroupEntry(index=index, term=term, commit=commit, kind=kind, runs=runs, commands=body[behind:])
+
+
+def encode_hard(group: int, replica: int, hard: GroupHardState) -> bytes:
+    """The body of a HARD."""
+    return _HARD.pack(group, replica, hard.term, hard.vote, hard.commit)
+
+
+def decode_hard(body: bytes) -> tuple[int, GroupHardState]:
+    """The number of the replica, and its hard state."""
+    _, replica, term, vote, commit = _HARD.unpack(body)
+    return replica, GroupHardState(term, vote, commit)
+
+
+def encode_cut(group: int, index: int, offsets: list[PositionOffset]) -> bytes:
+    """The body of a CUT of the entries from `index` on."""
+    return _CUT.pack(group, index) + _encode_offsets(offsets)
+
+
+def decode_cut(body: bytes) -> tuple[int, list[PositionOffset]]:
+    """The first index that is void, and where messages are kept from now on."""
+    _, index = _CUT.unpack_from(body)
+    return index, _decode_offsets(body[_CUT.size :])
+
+
+def encode_state(record: GroupRecord) -> bytes:
+    """The body of a STATE."""
+    hard, snapshot = record.hard, record.snapshot
+    reason = record.reason.encode()
+    entries = [encode_entry(record.group, entry) for entry in record.entries]
+    head = _STATE.pack(
+        record.group, record.replica, record.since, hard.term, hard.vote, hard.commit, snapshot.index,
+        snapshot.term, len(reason), len(record.ends), len(record.offsets), len(snapshot.configuration),
+        len(snapshot.machine), len(entries),
+    )  # fmt: skip
+    ends = [_END.pack(level << _LEVEL_SHIFT | end) for level, end in sorted(record.ends.items())]
+    parts = [head, reason, *ends, _encode_offsets(record.offsets), snapshot.configuration, snapshot.machine]
+    for entry in entries:
+        parts += (_SIZE.pack(len(entry)), entry)
+    return b"".join(parts)
+
+
+def decode_state(body: bytes) -> GroupRecord:
+    """The content of the body of a STATE."""
+    (
+        group, replica, since, term, vote, commit, index, index_term, reason_size, end_count, offset_count,
+        configuration_size, machine_size, entry_count,
+    ) = _STATE.unpack_from(body)  # fmt: skip
+    at = _STATE.size
+    sizes = (
+        reason_size, end_count * _END.size, offset_count * _OFFSET.size, configuration_size, machine_size,
+    )  # fmt: skip
+    parts = []
+    for size in sizes:
+        parts.append(body[at : at + size])
+        at += size
+    reason, ends, offsets, configuration, machine = parts
+    entries = []
+    for _ in range(entry_count):
+        size = _SIZE.unpack_from(body, at)[0]
+        at += _SIZE.size
+        entries.append(decode_entry(body[at : at + size]))
+        at += size
+    return GroupRecord(
+        group=group,
+        replica=replica,
+        since=since,
+        reason=reason.decode(errors="replace"),
+        hard=GroupHardState(term, vote, commit),
+        snapshot=GroupSnapshot(index=index, term=index_term, configuration=configuration, machine=machine),
+        ends={key >> _LEVEL_SHIFT: key & _POSITIONS for (key,) in _END.iter_unpack(ends)},
+        offsets=_decode_offsets(offsets),
+        entries=entries,
+    )
+
+
+def _encode_offsets(offsets: list[PositionOffset]) -> bytes:
+    return b"".join(_OFFSET.pack(each.level << _LEVEL_SHIFT | each.first, each.offset) for each in offsets)
+
+
+def _decode_offsets(data: bytes) -> list[PositionOffset]:
+    return [
+        PositionOffset(key >> _LEVEL_SHIFT, key & _POSITIONS, offset)
+        for key, offset in _OFFSET.iter_unpack(data)
+    ]

@@ -1,0 +1,232 @@
+"""The state of one replica of a Raft group: what its records amount to, whether read or just written.
+
+    STATE ─▶ snapshot, offsets, hard state │ ENTRY: one more entry │ CUT: fewer │ HARD: the newest counts
+
+The same transitions apply when records are read at a start and when they are made, so that a start finds the
+state that was written. What does not fit while reading, such as a gap between two entries, makes the replica
+untrusted: it may have forgotten what it promised.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from warren.store.cursor import QueueCursor
+from warren.store.group_record import (
+    GroupEntry,
+    GroupHardState,
+    GroupRecord,
+    GroupSnapshot,
+    PositionOffset,
+    PositionRun,
+    decode_cut,
+    decode_entry,
+    decode_hard,
+    decode_state,
+    group_of,
+)
+from warren.store.position_offsets import PositionOffsets
+from warren.store.record import CUT, ENTRY, HARD, STATE
+
+
+class GroupState:
+    """The log and the hard state of one replica, and where its messages are."""
+
+    __slots__ = (
+        "commit", "ends", "entries", "hard", "number", "offsets", "reason", "replica", "segments", "since",
+        "snapshot", "snapshot_ends", "tail_size",
+    )  # fmt: skip
+
+    def __init__(self, number: int, replica: int = 0) -> None:
+        # The number of the group, and of the replica within it.
+        self.number = number
+        self.replica = replica
+        # Why the replica must not be trusted; empty if it can be.
+        self.reason = ""
+        # The number of the segment before which nothing in the log concerns the replica.
+        self.since = 0
+        self.hard = GroupHardState()
+        # The highest index known as committed.
+        self.commit = 0
+        self.snapshot = GroupSnapshot()
+        # The entries behind the snapshot, in order and without a gap, and their size in bytes.
+        self.entries: list[GroupEntry] = []
+        self.tail_size = 0
+        # Priority level -> the position behind the last message, as of the snapshot and at the end.
+        self.snapshot_ends: dict[int, int] = {}
+        self.ends: dict[int, int] = {}
+        self.offsets: dict[int, PositionOffsets] = {}
+        # Numbers of the segments with records that are needed.
+        self.segments: set[int] = set()
+
+    @property
+    def first(self) -> int:
+        """The index of the first entry behind the snapshot, whether or not it exists."""
+        return self.snapshot.index + 1
+
+    @property
+    def last(self) -> int:
+        """The index of the last entry, or of the snapshot if there is no entry."""
+        return self.snapshot.index + len(self.entries)
+
+    @property
+    def last_term(self) -> int:
+        """The term of the last entry, or of the snapshot if there is no entry."""
+        return self.entries[-1].term if self.entries else self.snapshot.term
+
+    def entry(self, index: int) -> GroupEntry:
+        """The entry with `index`, which must be behind the snapshot."""
+        return self.entries[index - self.first]
+
+    def stored(self, level: int, position: int) -> int:
+        """The position in the store of `position` of `level`."""
+        offsets = self.offsets.get(level)
+        return position if offsets is None else offsets.stored(position)
+
+    def fits(self, runs: Iterable[PositionRun]) -> bool:
+        """True if `runs` continue the positions of their levels without a gap."""
+        ends = dict(self.ends)
+        for run in runs:
+            if run.first != ends.get(run.level, 0):
+                return False
+            ends[run.level] = run.first + run.count
+        return True
+
+    def append(self, entry: GroupEntry) -> None:
+        """Append `entry`, whose index and positions continue the log."""
+        self.entries.append(entry)
+        self.tail_size += entry.size
+        self.commit = max(self.commit, entry.commit)
+        for run in entry.runs:
+            self.ends[run.level] = run.first + run.count
+
+    def cut(self, index: int) -> list[GroupEntry]:
+        """Remove the entries from `index` on, and return them."""
+        place = index - self.first
+        removed = self.entries[place:]
+        del self.entries[place:]
+        for entry in reversed(removed):
+            self.tail_size -= entry.size
+            for run in reversed(entry.runs):
+                self.ends[run.level] = run.first
+        return removed
+
+    def move(self, offsets: Iterable[PositionOffset]) -> None:
+        """Use `offsets` from their positions on."""
+        for each in offsets:
+            self.offsets.setdefault(each.level, PositionOffsets()).set(each.first, each.offset)
+
+    def compact(self, snapshot: GroupSnapshot) -> None:
+        """Replace the entries up to the index of `snapshot` by it."""
+        place = snapshot.index - self.snapshot.index
+        for entry in self.entries[:place]:
+            self.tail_size -= entry.size
+            for run in entry.runs:
+                self.snapshot_ends[run.level] = run.first + run.count
+        del self.entries[:place]
+        self.snapshot = snapshot
+        self.commit = max(self.commit, snapshot.index)
+
+    def promise(self, hard: GroupHardState) -> None:
+        """Replace the hard state; what is known as committed never becomes less."""
+        self.hard = hard
+        self.commit = max(self.commit, hard.commit)
+
+    def distrust(self, reason: str) -> None:
+        """Do not trust this replica; the first reason counts."""
+        self.reason = self.reason or reason
+
+    def void(self, level: int, top: int) -> Iterator[tuple[int, int]]:
+        """The ranges of positions in the store of `level`, up to `top`, at which the group has no message."""
+        offsets = self.offsets.get(level) or PositionOffsets()
+        return offsets.void(self.ends.get(level, 0), top)
+
+    def settle_void(self, cursor: QueueCursor, top: int) -> list[tuple[int, int]]:
+        """Mark as settled what is in the store and not in the group: messages without their entry.
+
+        Returns the ranges of positions that were not settled before.
+        """
+        void = [
+            (first, end)
+            for first, end in self.void(cursor.level, top)
+            if not all(map(cursor.has, range(first, end)))
+        ]
+        for first, end in void:
+            cursor.add(first, end)
+        return void
+
+    def record(self) -> GroupRecord:
+        """The content of a STATE."""
+        listed = [each for level, offsets in sorted(self.offsets.items()) for each in offsets.listed(level)]
+        return GroupRecord(
+            group=self.number,
+            replica=self.replica,
+            since=self.since,
+            reason=self.reason,
+            hard=GroupHardState(self.hard.term, self.hard.vote, self.commit),
+            snapshot=self.snapshot,
+            ends=self.snapshot_ends,
+            offsets=listed,
+            entries=self.entries,
+        )
+
+
+def state_of(record: GroupRecord) -> GroupState:
+    """The state that a STATE contains."""
+    state = GroupState(record.group, record.replica)
+    state.since = record.since
+    state.reason = record.reason
+    state.snapshot = record.snapshot
+    state.promise(record.hard)
+    state.snapshot_ends = dict(record.ends)
+    state.ends = dict(record.ends)
+    state.move(record.offsets)
+    for entry in record.entries:
+        state.append(entry)
+    return state
+
+
+class GroupScan:
+    """The states of all groups, as far as the records read so far tell, by number of the group."""
+
+    __slots__ = ("states",)
+
+    def __init__(self) -> None:
+        self.states: dict[int, GroupState] = {}
+
+    def take(self, kind: int, body: bytes, segment: int) -> None:
+        """Collect the record of `kind` with `body`, which segment number `segment` contains."""
+        number = group_of(body)
+        if kind == STATE:
+            # Whatever stands before it does not count any more.
+            state = self.states[number] = state_of(decode_state(body))
+        else:
+            found = self.states.get(number)
+            state = self.states[number] = found or GroupState(number)
+            if found is None:
+                state.distrust("its state is missing")
+        state.segments.add(segment)
+        if kind == ENTRY:
+            _take_entry(state, decode_entry(body))
+        elif kind == HARD:
+            state.replica, hard = decode_hard(body)
+            if hard.term < state.hard.term:
+                state.distrust(f"its term went back from {state.hard.term} to {hard.term}")
+            else:
+                state.promise(hard)
+        elif kind == CUT:
+            index, offsets = decode_cut(body)
+            if not state.first <= index <= state.last + 1:
+                state.distrust(f"entries {state.last + 1} to {index - 1} are missing")
+                return
+            state.cut(index)
+            state.move(offsets)
+
+
+def _take_entry(state: GroupState, entry: GroupEntry) -> None:
+    if entry.index != state.last + 1:
+        state.distrust(f"entry {entry.index} follows entry {state.last}")
+    elif not state.fits(entry.runs):
+        state.distrust(f"the positions of entry {entry.index} do not follow those before")
+    elif entry.term > state.hard.term:
+        state.distrust(f"entry {entry.index} has term {entry.term}, and the hard state {state.hard.term}")
+    else:
+        state.append(entry)
