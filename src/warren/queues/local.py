@@ -182,9 +182,18 @@ class LocalQueue(Queue):
 
     # --- what does not --------------------------------------------------------------------------
 
-    async def inspect(self) -> QueueCounts:
+    @property
+    def is_local(self) -> bool:
+        """True: its coroutines never wait."""
+        return True
+
+    def counts(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers."""
         return QueueCounts(self.message_count, self.consumer_count)
+
+    async def inspect(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers."""
+        return self.counts()
 
     async def fetch(self, no_ack: bool) -> tuple[Delivery, int] | None:
         """Take the first ready message for basic.get, with the number of those behind it; None if there is

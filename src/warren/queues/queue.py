@@ -163,6 +163,11 @@ class Queue:
         """
         raise NotImplementedError
 
+    @property
+    def is_local(self) -> bool:
+        """True if it is on this node, so that its coroutines never wait; see `LocalQueue`."""
+        return False
+
     async def inspect(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers."""
         raise NotImplementedError

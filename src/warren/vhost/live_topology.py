@@ -68,6 +68,13 @@ class LiveQueue(Protocol):
     def touch(self) -> None:
         """Restart the expiry timer, since the queue was declared again."""
 
+    @property
+    def is_local(self) -> bool:
+        """True if `counts` says what `inspect` would."""
+
+    def counts(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers, if it is on this node."""
+
     async def inspect(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers."""
 

@@ -178,7 +178,7 @@ class QueueService(Generic[Q]):
         requester.authorizer.check_any(queue)
         live = self._live(requester, name)
         live.touch()
-        counts = await self._inspected(name, live)
+        counts = live.counts() if live.is_local else await self._inspected(name, live)
         if counts is None:
             raise queue_not_found(queue)
         return DeclaredQueue(name, counts.message_count, counts.consumer_count)
@@ -220,7 +220,7 @@ class QueueService(Generic[Q]):
             if record is not None and live is not None:
                 check_redeclared(queue, record, command)
                 live.touch()
-                counts = await self._inspected(queue.name, live)
+                counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
                 if counts is None:
                     continue
                 return DeclaredQueue(queue.name, counts.message_count, counts.consumer_count)

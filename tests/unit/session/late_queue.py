@@ -71,10 +71,10 @@ class Question(Generic[T]):
 class LateQueue(ClassicQueue):
     """A classic queue that answers each question when the test lets the answer arrive."""
 
-    is_late = False
-
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
         super().__init__(name, vhost_name, host, settings)
+        # True if it answers later.
+        self.is_late = False
         self.questions: list[Question[object]] = []
         # Runs an action in a turn of its own.
         self.later: Callable[[Callable[[int], None]], None] = lambda action: action(0)
@@ -100,6 +100,10 @@ class LateQueue(ClassicQueue):
         """Refuse the first publish that was not answered yet."""
         confirmation, sequence = self._unconfirmed.pop(0)
         confirmation.refused(sequence)
+
+    @property
+    def is_local(self) -> bool:
+        return not self.is_late
 
     async def inspect(self) -> QueueCounts:
         return await self._ask(lambda: QueueCounts(self.message_count, self.consumer_count))

@@ -32,6 +32,7 @@ class CountingQueue:
         self.consumer_count = 0
         self.touched = 0
         self.is_deleted = False
+        self.is_local = True
         self.is_paused = False
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -46,8 +47,11 @@ class CountingQueue:
     def touch(self) -> None:
         self.touched += 1
 
-    async def inspect(self) -> QueueCounts:
+    def counts(self) -> QueueCounts:
         return QueueCounts(self.message_count, self.consumer_count)
+
+    async def inspect(self) -> QueueCounts:
+        return self.counts()
 
     async def purge(self) -> int:
         count, self.message_count = self.message_count, 0
