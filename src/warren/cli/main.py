@@ -21,6 +21,7 @@ _LARGE = {
     "metadata": "warren.cli.metadata",
     "perf": "warren.cli.perf.command",
     "openapi": "warren.cli.openapi",
+    "simulate": "warren.cli.simulate",
     "spark": "warren.cli.spark.command",
 }
 
@@ -39,7 +40,7 @@ SECTIONS = {
     "Monitoring and operation": (
         "status", "overview", "health", "nodes", "log", "quarantine", "rebalance",
     ),
-    "Tools": ("perf", "spark", "openapi", "completion"),
+    "Tools": ("perf", "simulate", "spark", "openapi", "completion"),
     "Help": ("help", "version"),
 }  # fmt: skip
 
@@ -119,9 +120,9 @@ def _without_certificates() -> Iterator[None]:
 def main(**given: object) -> None:
     """A message broker that RabbitMQ applications can switch to without change.
 
-    All commands except serve, config, metadata, perf, openapi and spark use the HTTP API of a running broker:
-    --uri, or WARREN_URI, WARREN_USER and WARREN_PASSWORD, set its address and the user. Names of rabbitmqctl
-    such as list_queues and add_user work as well.
+    All commands except serve, config, metadata, perf, simulate, openapi and spark use the HTTP API of a
+    running broker: --uri, or WARREN_URI, WARREN_USER and WARREN_PASSWORD, set its address and the user. Names
+    of rabbitmqctl such as list_queues and add_user work as well.
 
     Exit status: 0 success, 1 refused or not found, 2 usage error, 3 broker not reached, 4 not authorized,
     5 broker error, 6 failed health check.

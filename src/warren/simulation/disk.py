@@ -1,0 +1,192 @@
+"""A disk in memory that loses power: data that were not synced may be kept, torn, reordered or lost."""
+
+import errno
+import random
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from warren.store.disk import (
+    CreateFile,
+    DeleteFile,
+    DiskStep,
+    OnDone,
+    RenameFile,
+    SyncDirectory,
+    SyncFile,
+    WriteFile,
+)
+
+SECTOR = 512
+
+
+class File:
+    """The synced content of a file, and the writes that are not synced."""
+
+    def __init__(self, size: int) -> None:
+        self.synced = bytearray(size)
+        self.current = bytearray(size)
+        # Whole sectors or parts of them, in the order of writing: (at, bytes).
+        self.unsynced: list[tuple[int, bytes]] = []
+
+    def write(self, at: int, data: bytes) -> None:
+        """Write `data` from byte `at` on, without a sync."""
+        end = at + len(data)
+        _write(self.current, at, data)
+        begins = [at, *range(at - at % SECTOR + SECTOR, end, SECTOR)]
+        for begin, behind in pairwise([*begins, end]):
+            self.unsynced.append((begin, data[begin - at : behind - at]))
+
+    def sync(self) -> None:
+        """Make all writes so far survive a power cut."""
+        for at, data in self.unsynced:
+            _write(self.synced, at, data)
+        self.unsynced = []
+
+    def reread(self) -> None:
+        """Return from now on what the device holds, as after the page cache was dropped."""
+        self.current = bytearray(self.synced)
+        self.unsynced = []
+
+    def lose_power(self, chance: random.Random) -> None:
+        """Apply any part of the unsynced writes, in any order."""
+        kept = [piece for piece in self.unsynced if chance.random() < 0.5]
+        chance.shuffle(kept)
+        for at, data in kept:
+            if chance.random() < 0.1:
+                data = data[: chance.randrange(len(data) + 1)]
+            _write(self.synced, at, data)
+        self.current = bytearray(self.synced)
+        self.unsynced = []
+
+
+class SimulatedDisk:
+    """Performs the steps of a job one by one, under control of the simulation."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.files: dict[str, File] = {}
+        # The directory as it would be after a power cut, and its changes since.
+        self._synced_names: dict[str, File] = {}
+        self._changes: list[Callable[[dict[str, File]], None]] = []
+        self._job: list[DiskStep] = []
+        self._done: OnDone | None = None
+        # The next step of this kind fails with this error number.
+        self.fault: tuple[type, int] | None = None
+        # True while there is no room: creating a file, or writing beyond the end of one, fails.
+        self.is_full = False
+        # Reading one of these bytes of a file fails with EIO.
+        self.unreadable: dict[str, range] = {}
+        self.read_count = 0
+        self.syncs = 0
+
+    # --- the port --------------------------------------------------------------------------------
+
+    def names(self) -> Mapping[str, int]:
+        return {name: len(file.current) for name, file in self.files.items()}
+
+    def read(self, name: str, at: int, size: int) -> bytes:
+        self.read_count += 1
+        bad = self.unreadable.get(name, range(0))
+        if max(at, bad.start) < min(at + size, bad.stop):
+            raise OSError(errno.EIO, "EIO")
+        return bytes(self.files[name].current[at : at + size])
+
+    def perform(self, steps: Sequence[DiskStep]) -> None:
+        for step in steps:
+            self._do(step)
+
+    def note(self, name: str, at: int, data: bytes) -> None:
+        self._do(WriteFile(name, at, [data]))
+
+    def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
+        assert self._done is None, "one job at a time"
+        self._job = list(steps)
+        self._done = done
+
+    # --- control by the simulation -------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        return self._done is not None
+
+    def advance(self, steps: int | None = None) -> None:
+        """Perform so many steps of the job, or all; the last one ends it."""
+        while self._done is not None and (steps is None or steps > 0):
+            steps = None if steps is None else steps - 1
+            error: OSError | None = None
+            if self._job:
+                try:
+                    self._do(self._job.pop(0))
+                except OSError as failed:
+                    error = failed
+            if error is not None or not self._job:
+                done, self._done = self._done, None
+                done(error)
+
+    def die(self) -> None:
+        """Kill the process: what it has written is kept, and will be on the disk at some time."""
+        self._job, self._done = [], None
+
+    def reread(self) -> None:
+        """Drop the page cache: reads return what the device holds."""
+        for file in self.files.values():
+            file.reread()
+
+    def lose_power(self) -> None:
+        """Cut the power, and leave what is on the disk afterwards."""
+        self._job, self._done = [], None
+        names = dict(self._synced_names)
+        for change in self._changes[: self.chance.randrange(len(self._changes) + 1)]:
+            change(names)
+        self.files = names
+        for file in names.values():
+            file.lose_power(self.chance)
+        self._changes = []
+        self._synced_names = dict(names)
+
+    def _do(self, step: DiskStep) -> None:
+        if self.fault is not None and isinstance(step, self.fault[0]):
+            number, self.fault = self.fault[1], None
+            raise OSError(number, errno.errorcode[number])
+        if self.is_full and self._needs_room(step):
+            raise OSError(errno.ENOSPC, "ENOSPC")
+        match step:
+            case CreateFile(name, size):
+                file = File(size)
+                self._change(lambda names: names.__setitem__(name, file))
+            case WriteFile(name, at, chunks):
+                self.files[name].write(at, b"".join(chunks))
+            case SyncFile(name):
+                self.files[name].sync()
+                self.syncs += 1
+            case RenameFile(old, new):
+                self._change(lambda names: _rename(names, old, new))
+            case DeleteFile(name):
+                self._change(lambda names: names.pop(name, None))
+            case SyncDirectory():
+                self._synced_names = dict(self.files)
+                self._changes = []
+
+    def _needs_room(self, step: DiskStep) -> bool:
+        match step:
+            case CreateFile(name, _):
+                return name not in self.files
+            case WriteFile(name, at, chunks):
+                return at + sum(map(len, list(chunks))) > len(self.files[name].current)
+        return False
+
+    def _change(self, change: Callable[[dict[str, File]], object]) -> None:
+        change(self.files)
+        self._changes.append(change)  # type: ignore[arg-type]
+
+
+def _write(content: bytearray, at: int, data: bytes) -> None:
+    """Write `data` into `content` from byte `at` on, which grows by zeros if that is behind its end."""
+    if at > len(content):
+        content.extend(bytes(at - len(content)))
+    content[at : at + len(data)] = data
+
+
+def _rename(names: dict[str, File], old: str, new: str) -> None:
+    if old in names:
+        names[new] = names.pop(old)
