@@ -214,11 +214,13 @@ class GroupScan:
                 state.promise(hard)
         elif kind == CUT:
             index, offsets = decode_cut(body)
-            if not state.first <= index <= state.last + 1:
+            if index > state.last + 1:
                 state.distrust(f"entries {state.last + 1} to {index - 1} are missing")
-                return
-            state.cut(index)
-            state.move(offsets)
+            elif index < state.first:
+                state.distrust(f"its snapshot is cut at entry {index}")
+            else:
+                state.cut(index)
+                state.move(offsets)
 
 
 def _take_entry(state: GroupState, entry: GroupEntry) -> None:

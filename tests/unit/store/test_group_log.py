@@ -355,13 +355,29 @@ def test_rot_in_the_last_batch_is_not_taken_for_a_torn_end() -> None:
     assert "record is damaged" in found.untrusted or "lost" in found.untrusted
 
 
-def test_a_lost_catalog_makes_a_replica_untrusted() -> None:
+def test_a_lost_catalog_makes_a_replica_untrusted_and_later_starts_know_it() -> None:
     there, store, log = begun()
     append(log, b"a")
     write(store, there)
     there.unreadable["catalog"] = range(1)
-    found = opened(there).groups[GROUP]
-    assert "catalog" in found.untrusted
+    recovered = opened(there)
+    reason = recovered.groups[GROUP].untrusted
+    assert "catalog" in reason
+    there.unreadable.clear()
+    write(recovered.store, there)
+    again = opened(there)
+    assert (again.damage, again.groups[GROUP].untrusted) == ([], reason)
+
+
+def test_an_entry_without_its_message_makes_a_replica_untrusted() -> None:
+    there, store, log = begun()
+    [message] = append(log, b"a")
+    # What must not happen: the message is neither written nor settled.
+    message.references = 0
+    write(store, there)
+    recovered = opened(there)
+    assert recovered.damage == []
+    assert recovered.groups[GROUP].untrusted == "message 0 of entry 1 is missing"
 
 
 def test_damage_before_a_replica_was_born_does_not_concern_it() -> None:
