@@ -199,6 +199,23 @@ def test_a_queue_that_is_deleted_while_it_is_redeclared_is_declared_anew(late: L
     assert late.broker.services.vhost.queues["q"] is not late.queue
 
 
+@pytest.mark.parametrize("is_passive", [False, True], ids=["active", "passive"])
+def test_counts_of_a_queue_that_is_deleted_before_they_arrive_are_not_told(
+    late: Late, is_passive: bool
+) -> None:
+    late.client.send(call(methods.QueueDeclare(queue="q", passive=is_passive)))
+    question = late.queue.questions.pop()
+    question.obey()
+    late.broker.proposals.apply(DeleteQueue(vhost="/", name="q"))
+    question.arrive()
+    [answer] = late.client.hear()
+    if is_passive:
+        assert isinstance(answer.method, methods.ChannelClose)
+        assert answer.method.reply_text == GONE
+    else:
+        assert answer.method == methods.QueueDeclareOk("q", 0, 0)
+
+
 @pytest.mark.parametrize("conditions", [{}, {"if_empty": True}, {"if_unused": True}], ids=str)
 def test_a_queue_that_is_deleted_while_it_is_deleted_had_no_messages(
     late: Late, conditions: dict[str, bool]
