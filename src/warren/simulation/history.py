@@ -70,7 +70,7 @@ class QueueHistory(Struct, eq=False):
     specification: QueueSpecification
     # True if it exists for certain: it was declared, and nothing has been sent since that could delete it.
     exists: bool = False
-    # The channels with a deletion under way, and the number of deletions that were ever sent.
+    # The channels with a deletion or a purge under way, and the number of deletions that were ever sent.
     deleters: dict[object, None] = field(default_factory=dict)
     epoch: int = 0
     copies: dict[int, Copy] = field(default_factory=dict)
@@ -89,13 +89,14 @@ class QueueHistory(Struct, eq=False):
         """A client deletes it on the channel `holder`."""
         self.exists = False
         self.epoch += 1
-        self.deleters[holder] = None
-        self.purging()
+        self.purging(holder)
 
-    def purging(self) -> None:
-        """Nothing in it is promised any more."""
+    def purging(self, holder: object) -> None:
+        """A client purges it on the channel `holder`: nothing that was sent to it so far is promised."""
+        self.deleters[holder] = None
         for copy in self.copies.values():
             copy.is_promised = False
+            copy.is_settled = True
 
 
 class Tally(Struct):
@@ -133,7 +134,7 @@ class History:
         certain = []
         for queue in queues:
             own = queue.copies[id] = Copy(id, copy.publisher, copy.persistent, copy.priority)
-            if queue.exists:
+            if queue.exists and not queue.deleters:
                 certain.append((queue, own))
         return certain
 

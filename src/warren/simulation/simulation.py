@@ -34,7 +34,7 @@ _SETTLE_STEPS_MAX = 200_000
 _HANDSHAKE_STEPS_MAX = 200
 _SIZES = (8, 8, 60, 900, 5_000, 150_000)
 # A turn may do this much: the frames of one read, a few effects of each, and a margin.
-TURN_WORK_MAX = 8 * WORK_PER_TURN_MAX
+TURN_WORK_MAX = 2 * WORK_PER_TURN_MAX
 
 
 class RunOutcome(Struct, kw_only=True):
@@ -194,9 +194,12 @@ class Simulation:
             case Kind.PURGE:
                 channel = self._channel(client, _DECLARING)
                 if channel is not None:
-                    queue.purging()
-                    purge = methods.QueuePurge(queue=queue.specification.name)
-                    channel.call(purge, methods.QueuePurgeOk)
+                    queue.purging(channel)
+                    channel.call(
+                        methods.QueuePurge(queue=queue.specification.name),
+                        methods.QueuePurgeOk,
+                        then=lambda _: queue.deleters.pop(channel, None),
+                    )
             case Kind.POLICY:
                 self._change_policy(action)
             case Kind.PUBLISH | Kind.PUBLISH_UNCONFIRMED:
