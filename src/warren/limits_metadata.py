@@ -27,3 +27,16 @@ VHOSTS_MAX = 10_000
 PARAMETERS_MAX = 1_000
 # Global parameters, each as large as an HTTP body at most.
 GLOBAL_PARAMETERS_MAX = 1_000
+# Durable queues declared during the life of the metadata: their number has 32 bits in the stores. A thousand
+# declarations per second use them up in 50 days.
+QUEUE_NUMBERS_MAX = 0xFFFF_FFFF
+# The first number of queues that do not survive a restart, which are no numbers in a store: ten thousand per
+# second use them up in some million years.
+TRANSIENT_NUMBERS_FROM = 1 << 32
+
+# Bytes of commands that were applied and are not written yet, since nothing of them survives a restart: some
+# thousand declarations of reply queues, which a sync follows then.
+JOURNAL_UNWRITTEN_SIZE_MAX = 262_144
+# Commands that are written with one sync. They are accepted before the first of them is applied, so a limit
+# can be exceeded by as many objects.
+JOURNAL_BATCH_MAX = 256

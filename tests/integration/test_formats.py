@@ -17,6 +17,8 @@ from tests.integration.broker_process import broker, refusal
 from tests.integration.test_serve import connect
 from tests.long_params import long_params
 
+from warren.journal.file_format import VERSION
+
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.tar.gz"))
 DEFINITIONS = {
     "vhosts": [{"name": "/"}, {"name": "v"}],
@@ -132,6 +134,7 @@ def died_again(channel: BlockingChannel) -> None:
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
 def test_a_data_directory_of_an_older_format_is_read_completely(fixture: Path, tmp_path: Path) -> None:
     data = unpacked(fixture, tmp_path)
+    older = (data / "metadata" / "metadata").read_bytes()
     with broker("--data-dir", str(data)) as started:
         channel = connect(started.port, "keeper", "kept", "v").channel()
         method, properties, body = channel.basic_get("plain", auto_ack=True)
@@ -169,6 +172,8 @@ def test_a_data_directory_of_an_older_format_is_read_completely(fixture: Path, t
         with pytest.raises(ChannelClosedByBroker, match="404"):
             channel.queue_declare("deleted", passive=True)
         assert not any("damaged" in line for line in started.lines)
+    kept = data / "metadata" / f"metadata.{int.from_bytes(older[6:8], 'big')}"
+    assert kept.name == f"metadata.{VERSION}" or kept.read_bytes() == older
 
 
 @pytest.mark.parametrize("fixture", [*long_params(*FIXTURES[:-1]), FIXTURES[-1]], ids=lambda path: path.name)

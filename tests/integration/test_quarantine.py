@@ -76,6 +76,12 @@ def is_filled(one: BrokerProcess) -> None:
     assert [next(read)[2] for _ in range(50)] == [b"%d" % number for number in range(50)]
 
 
+# The kinds and the first fields of the commands that declare them.
+VHOST = b"\x01\x95\xa1v"
+STREAM = b"\x14\x97\xa1v\xa6stream"
+QUEUE = b"\x14\x97\xa1v\xa2q3"
+
+
 def cut_before(file: Path, text: bytes) -> None:
     """Truncate the journal before the first record that contains `text`."""
     data = file.read_bytes()
@@ -84,7 +90,7 @@ def cut_before(file: Path, text: bytes) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b'"PutVhost",{"name":"v"', *long_params(b'"DeclareQueue",{"vhost":"v","name":"stream"', b'"name":"q3"')],
+    [VHOST, *long_params(STREAM, QUEUE)],
 )
 def test_data_of_lost_metadata_is_quarantined_and_restored_with_them(tmp_path: Path, text: bytes) -> None:
     data = tmp_path / "data"
@@ -120,7 +126,7 @@ def test_quarantined_data_is_removed_on_request_of_an_operator(tmp_path: Path) -
     with started(data) as one:
         filled(one)
         killed(one)
-    cut_before(data / "metadata" / "metadata", b'"DeclareQueue",{"vhost":"v","name":"stream"')
+    cut_before(data / "metadata" / "metadata", STREAM)
     with started(data, WARREN_METADATA_SKIP_DAMAGE="true") as one:
         api = client(one)
         assert api.ask("DELETE /warren/quarantine/queue-nosuch-1").status == 404
@@ -144,7 +150,7 @@ def test_quarantined_data_fails_a_health_check_until_an_operator_acknowledges_it
         assert client(one).ask("GET /health/checks/quarantine").status == 200
         killed(one)
     shutil.copytree(data / "metadata", tmp_path / "copy")
-    cut_before(data / "metadata" / "metadata", b'"PutVhost",{"name":"v"')
+    cut_before(data / "metadata" / "metadata", VHOST)
     with started(data, WARREN_METADATA_SKIP_DAMAGE="true") as one:
         api = client(one)
         refused = api.ask("GET /health/checks/quarantine")
@@ -235,7 +241,7 @@ def test_an_operator_sees_what_each_choice_keeps_and_chooses_one(tmp_path: Path)
         killed(one)
     file, copy = data / "metadata" / "metadata", tmp_path / "copy"
     shutil.copy(file, copy)
-    cut_before(file, b'"name":"q3"')
+    cut_before(file, QUEUE)
     before = file.read_bytes()
     status, text = recovered(data, "--copy", str(copy))
     assert status == 0

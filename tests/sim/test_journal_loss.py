@@ -5,18 +5,22 @@ tests/sim/test_journal.py.
 """
 
 import random
+import tarfile
+from pathlib import Path
 
 import pytest
 from tests.sim.disk import File
-from tests.sim.test_journal import Proposed, Simulation
+from tests.sim.test_journal import Proposed, Simulation, described
 
-from warren.journal import journal as journal_module
 from warren.journal.file_format import HEAD_SIZE, NAME, JournalError
 from warren.journal.high_water_mark import NAME as MARK
-from warren.journal.recovery import RecoveredLog, recover
+from warren.journal.log_reader import RecoveredLog
+from warren.journal.recovery import recover
 from warren.limits import JOURNAL_MARK_SYNC_MS
 from warren.metadata.commands import DeclareQueue, PutVhost
 from warren.metadata.machine import Metadata
+
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*-metadata-[1-6].tar.gz"))
 
 
 def declared(simulation: Simulation, *names: str) -> None:
@@ -213,18 +217,35 @@ def test_a_pending_high_water_mark_is_synced_within_a_second() -> None:
     assert not simulation.disk.is_busy
 
 
-def test_a_journal_of_an_older_version_is_accepted_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+def test_a_journal_of_an_older_version_is_accepted_and_kept(fixture: Path) -> None:
     simulation = begun()
-    monkeypatch.setattr("warren.journal.file_format.VERSION", 4)
-    monkeypatch.setattr("warren.journal.snapshot.encode_origin", lambda *_: b"")
-    monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 0)
-    simulation.journal.begin()
-    older = bytes_of(simulation)
     del simulation.disk.files[MARK]
+    with tarfile.open(fixture) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            if content is not None and Path(member.name).parent.name == "metadata":
+                put(simulation, content.read(), Path(member.name).name)
+    older = bytes_of(simulation)
     found = reported(simulation)
-    assert (found.version, found.loss) == (4, None)
-    monkeypatch.undo()
+    assert (found.version, found.damage, found.loss) == (int(fixture.name.split(".")[0][-1]), [], None)
     simulation.open()
+    before = simulation.metadata
     simulation.journal.begin()
+    kept = f"{NAME}.{found.version}"
+    assert bytes_of(simulation, kept) == older
+    simulation.open()
+    metadata = simulation.metadata
+    assert described(metadata) == described(before)
+    numbers = [
+        {queue.name: queue.number for queue in vhost.topology.queues.values()}
+        for each in (metadata, before)
+        for vhost in each.vhosts.by_name.values()
+    ]
+    assert numbers[: len(numbers) // 2] == numbers[len(numbers) // 2 :]
+    # A number was the index of a change.
+    assert metadata.next_number == found.index + 1
+    simulation.journal.begin()
+    assert bytes_of(simulation, kept) == older
     put(simulation, older)
-    assert "this is an older file, generation 0" in str(reported(simulation).loss)
+    assert "this is an older file, generation " in str(reported(simulation).loss)

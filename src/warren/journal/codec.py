@@ -1,37 +1,39 @@
-"""Encodes commands as bytes without loss: the name of the class, and the fields that are not the default.
+"""Encodes commands as MessagePack, with the numbers and places of `log_schema`.
 
-    entry │ JSON: [index, [name, {field: value, …}], …] │
+    command │ [ kind, [ field, … ] ]
+    entry   │ [ index, term, commit, number, node, incarnation, serial, now, user, kind, [ field, … ] ]
+    state   │ [ index, term, now, next number, next number of a transient queue, [ member, … ] ]
+    hard    │ [ term, vote ]
 
-Bytes and field tables are encoded in base64, a table in its wire format, so that its values keep their types.
-Restored objects are encoded as rows, which are read five times as fast as a command for each object.
+`commit` is the index of the last command that was applied when the entry was appended, and `number` the
+next number of a durable queue at that time. Field tables are in their wire format, and values of JSON are
+JSON, so that all keep their types. A string that is not UTF-8 is an extension of type 1, in which a lone
+surrogate is encoded as if it were a character.
 """
 
 import json
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
+from warren.journal.log_schema import ABSENT, KINDS, ROWS, Kind
 from warren.journal.parameter_cipher import Cipher, decrypted_command, encrypted_command
-from warren.metadata import commands
-from warren.metadata.commands import Json, MetadataCommand, PermissionCommand, VhostCommand
+from warren.metadata.commands import CommandContext, Json, MetadataCommand
+from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Value, decode_table, encode_table
 
 _SIZE_BYTES = 4
-
-# The place of the arguments in the row of an exchange and of a queue.
-_EXCHANGE_ARGUMENTS_AT = 5
-_QUEUE_ARGUMENTS_AT = 4
+_NOT_UTF_8 = 1
 
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 _from_json = json.JSONDecoder().decode
 
-R = TypeVar("R")
-Encode = Callable[[Any], Json]
+Encode = Callable[[Any], object]
 Decode = Callable[[Any], object]
 
 
@@ -39,180 +41,292 @@ class CodecError(Exception):
     """The bytes do not represent a command that this version knows."""
 
 
-def encode_entry(index: int, made: Iterable[MetadataCommand], cipher: Cipher | None = None) -> bytes:
-    """Encode `made`, the commands at `index` of the log, with secrets encrypted by `cipher`."""
-    entry = [index, *(_encoded(encrypted_command(command, cipher)) for command in made)]
-    return _to_json(entry).encode("ascii")
+class LogPosition(Struct, frozen=True):
+    """What the log knows when it appends an entry."""
+
+    term: int
+    commit: int
+    # The next number of a durable queue after the command at `commit`.
+    number: int
 
 
-def decode_entry(data: bytes, cipher: Cipher | None = None) -> tuple[int, list[MetadataCommand]]:
-    """The index and the commands that `encode_entry` was given.
+class LoggedCommand(Struct, frozen=True):
+    """A command as it was proposed, and what the log knew when it was appended."""
 
-    CodecError if `data` is not such an entry.
-    """
+    command: MetadataCommand
+    context: CommandContext
+    position: LogPosition
+
+
+class StateEnd(Struct, frozen=True, kw_only=True, array_like=True):
+    """What a snapshot says beside the objects: the last command in it, and who agreed on that."""
+
+    index: int
+    term: int
+    now: int
+    next_number: int
+    next_transient_number: int
+    members: tuple[int, ...]
+
+
+class VoteState(Struct, frozen=True, array_like=True):
+    """The term that the node knows, and the member for which it has voted in that term."""
+
+    term: int
+    vote: int
+
+
+def encode_entry(
+    command: MetadataCommand, context: CommandContext, position: LogPosition, cipher: Cipher | None = None
+) -> bytes:
+    """Encode `command` as an entry of the log, with secrets encrypted by `cipher`."""
+    node, incarnation = context.incarnation
+    return _packed(
+        [
+            context.index, position.term, position.commit, position.number, node, incarnation, context.serial,
+            context.now, context.user, *_encoded(command, cipher),
+        ]
+    )  # fmt: skip
+
+
+def decode_entry(data: bytes, cipher: Cipher | None = None) -> LoggedCommand:
+    """What `encode_entry` was given; CodecError if `data` is not such an entry."""
     try:
-        index, *made = _from_json(data.decode("ascii"))
-        return int(index), [decrypted_command(_decoded(name, fields), cipher) for name, fields in made]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        found = _DECODER.decode(data)
+        index, term, commit, number, node, incarnation, serial, now, user, kind, fields = found
+        context = CommandContext(
+            index=index, now=now, user=user, incarnation=Incarnation(node, incarnation), serial=serial,
+            is_accepted=True,
+        )  # fmt: skip
+        position = LogPosition(term, commit, number)
+        return LoggedCommand(_decoded(kind, fields, cipher), context, position)
+    except _WRONG as error:
         raise CodecError(f"unknown command: {error}") from error
 
 
-def _encoded(command: MetadataCommand) -> Json:
-    fields = {}
-    for field in _LAYOUTS[type(command).__name__].fields:
-        value = getattr(command, field.name)
-        default = field.default
-        # The types are compared as well, since 0, 0.0 and False are equal.
-        if type(value) is not type(default) or value != default:
-            fields[field.name] = field.encode(value)
-    return [type(command).__name__, fields]
+def encode_command(command: MetadataCommand, cipher: Cipher | None = None) -> bytes:
+    """Encode `command` as a part of a snapshot, with secrets encrypted by `cipher`."""
+    return _packed(_encoded(command, cipher))
 
 
-def _decoded(name: str, fields: Mapping[str, Json]) -> MetadataCommand:
-    layout = _LAYOUTS[name]
-    return layout.make(**{key: layout.decoders[key](value) for key, value in fields.items()})
+def decode_command(data: bytes, cipher: Cipher | None = None) -> MetadataCommand:
+    """The command that `encode_command` was given; CodecError if `data` is not a command."""
+    try:
+        kind, fields = _DECODER.decode(data)
+        return _decoded(kind, fields, cipher)
+    except _WRONG as error:
+        raise CodecError(f"unknown command: {error}") from error
 
 
-class _Field(Struct, frozen=True):
-    name: str
-    default: object
-    encode: Encode
+def encode_state_end(end: StateEnd | VoteState) -> bytes:
+    """Encode the end of a snapshot, or a hard state."""
+    return _ENCODER.encode(end)
 
 
-class _Layout(Struct, frozen=True):
-    make: Callable[..., MetadataCommand]
-    fields: tuple[_Field, ...]
-    decoders: Mapping[str, Decode]
+def decode_state_end(data: bytes) -> StateEnd:
+    """The end of a snapshot; CodecError if it is not one."""
+    try:
+        return msgspec.msgpack.decode(data, type=StateEnd)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"unknown end of a snapshot: {error}") from error
 
 
-def _same(value: Json) -> Json:
+def decode_hard_state(data: bytes) -> VoteState:
+    """The hard state; CodecError if it is not one."""
+    try:
+        return msgspec.msgpack.decode(data, type=VoteState)
+    except msgspec.MsgspecError as error:
+        raise CodecError(f"unknown state of the vote: {error}") from error
+
+
+def _encoded(command: MetadataCommand, cipher: Cipher | None) -> list[object]:
+    layout = _LAYOUTS[type(command)]
+    return [layout.number, layout.encode(encrypted_command(command, cipher))]
+
+
+def _decoded(kind: int, fields: list[Any], cipher: Cipher | None) -> MetadataCommand:
+    layout = _LAYOUTS_BY_NUMBER[kind]
+    command: MetadataCommand = layout.decode([fields])[0]
+    return decrypted_command(command, cipher)
+
+
+def _packed(value: list[object]) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(_without_surrogates(value))
+
+
+def _without_surrogates(value: object) -> object:
+    """`value` with strings that are not UTF-8 as extensions."""
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            return msgspec.msgpack.Ext(_NOT_UTF_8, value.encode("utf-8", "surrogatepass"))
+    elif isinstance(value, list | tuple):
+        return [_without_surrogates(item) for item in value]
     return value
 
 
-def _encode_bytes(value: bytes) -> Json:
-    return b64encode(value).decode("ascii")
+def _extension(code: int, data: memoryview) -> object:
+    if code != _NOT_UTF_8:
+        raise ValueError(f"extension {code}")
+    return bytes(data).decode("utf-8", "surrogatepass")
 
 
-def _encode_table(value: Mapping[str, Value]) -> Json:
-    return _encode_bytes(encode_table(dict(value)))
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(ext_hook=_extension)
+_WRONG = (ValueError, TypeError, LookupError, AttributeError, msgspec.MsgspecError)
 
 
-def _decode_table(value: str) -> Mapping[str, Value]:
-    data = b64decode(value)
-    return decode_table(data, _SIZE_BYTES, len(data))
+class _Layout:
+    """Encodes and decodes objects of one class as rows: their fields in the order of their places."""
 
-
-def _encode_exchanges(exchanges: Iterable[ExchangeRecord]) -> Json:
-    return [
-        [
-            exchange.name, exchange.type, exchange.durable, exchange.auto_delete, exchange.internal,
-            _encode_arguments(exchange.arguments), exchange.user,
+    def __init__(self, made: type, names: Sequence[str | None]) -> None:
+        hints = get_type_hints(made)
+        self.number = 0
+        self._names = [name for name in names if name is not None]
+        get = attrgetter(*self._names) if len(self._names) > 1 else None
+        self._get: Callable[[Any], tuple[Any, ...]] = get or self._get_few
+        # The places without a field, and the values that a shorter row from an older log ends with.
+        self._holes = [place for place, name in enumerate(names) if name is None]
+        self._count = len(names)
+        self._absent = [None if name is None else ABSENT.get((made, name), _NO_VALUE) for name in names]
+        codecs = [_CODECS.get(hints[name], _AS_IT_IS) for name in self._names]
+        self._encoders = [(at, codec[0]) for at, codec in enumerate(codecs) if codec[0] is not None]
+        self._decoders = [
+            (at, codec[1])
+            for at, codec in enumerate(codecs)
+            if codec[1] is not None and codec[1] is not _decode_table
         ]
-        for exchange in exchanges
-    ]  # fmt: skip
+        # Equal tables in many rows are decoded once.
+        self._tables = [at for at, codec in enumerate(codecs) if codec[1] is _decode_table]
+        self._is_in_order = made in _POSITIONAL and _fields(made) == self._names
+        self._made = made
+
+    def encode(self, value: object) -> list[Any]:
+        """The row of `value`."""
+        row = list(self._get(value))
+        for at, encode in self._encoders:
+            row[at] = encode(row[at])
+        for place in self._holes:
+            row.insert(place, None)
+        return row
+
+    def decode(self, rows: Iterable[list[Any]]) -> list[Any]:
+        """The objects with `rows`; raises one of several errors if a row is not one of this class."""
+        rows = [self._whole(row) for row in rows]
+        for at in self._tables:
+            tables: dict[bytes, Mapping[str, Value]] = {b"": NO_ARGUMENTS}
+            for row in rows:
+                data = row[at]
+                if data not in tables:
+                    tables[data] = _decode_table(data)
+                row[at] = tables[data]
+        for at, decode in self._decoders:
+            for row in rows:
+                row[at] = decode(row[at])
+        made, names = self._made, self._names
+        if self._is_in_order:
+            return [made(*row) for row in rows]
+        return [made(**dict(zip(names, row, strict=True))) for row in rows]
+
+    def _whole(self, row: list[Any]) -> list[Any]:
+        """`row` with a value for each field that exists."""
+        if len(row) != self._count:
+            absent = self._absent[len(row) :]
+            if not absent or _NO_VALUE in absent:
+                raise ValueError(f"{len(row)} fields of {self._made.__name__}")
+            row += absent
+        if self._holes:
+            return [value for place, value in enumerate(row) if place not in self._holes]
+        return row
+
+    def _get_few(self, value: object) -> tuple[Any, ...]:
+        """`attrgetter` returns a tuple for two names or more only."""
+        return tuple(getattr(value, name) for name in self._names)
 
 
-def _encode_queues(queues: Iterable[QueueRecord]) -> Json:
-    return [
-        [
-            queue.name, queue.durable, queue.auto_delete, queue.owner,
-            _encode_arguments(queue.arguments), queue.user, queue.number,
-        ]
-        for queue in queues
-    ]  # fmt: skip
+def _fields(made: type) -> list[str]:
+    """The names of the fields of `made`, in their order."""
+    found: tuple[str, ...] = getattr(made, "_fields", None) or made.__struct_fields__  # type: ignore[attr-defined]
+    return list(found)
 
 
-def _encode_bindings(bindings: Iterable[BindingRecord]) -> Json:
-    return [[*binding[:-1], _encode_bytes(binding.arguments_bytes)] for binding in bindings]
+def _encode_table(value: Mapping[str, Value]) -> bytes:
+    return encode_table(dict(value)) if value else b""
 
 
-def _decode_exchanges(rows: list[list[Any]]) -> tuple[ExchangeRecord, ...]:
-    return _with_arguments(ExchangeRecord, rows, _EXCHANGE_ARGUMENTS_AT)
+def _decode_table(data: bytes) -> Mapping[str, Value]:
+    return decode_table(data, _SIZE_BYTES, len(data)) if data else NO_ARGUMENTS
 
 
-def _decode_queues(rows: list[list[Any]]) -> tuple[QueueRecord, ...]:
-    return _with_arguments(QueueRecord, rows, _QUEUE_ARGUMENTS_AT)
+def _encode_json(value: Json) -> bytes:
+    return _to_json(value).encode("ascii")
 
 
-def _decode_bindings(rows: list[list[Any]]) -> tuple[BindingRecord, ...]:
-    for row in rows:
-        row[-1] = b64decode(row[-1]) if row[-1] else b""
-    return tuple([BindingRecord(*row) for row in rows])
+def _decode_json(data: bytes) -> Json:
+    return _from_json(data.decode("ascii"))
 
 
-def _encode_arguments(arguments: Mapping[str, Value]) -> Json:
-    return _encode_table(arguments) if arguments else ""
+def _encode_optional_json(value: Json) -> bytes | None:
+    return None if value is None else _encode_json(value)
 
 
-def _with_arguments(make: Callable[..., R], rows: list[list[Any]], at: int) -> tuple[R, ...]:
-    """A record of each row, made by `make`, with the arguments at `at`; equal arguments are decoded once."""
-    tables = {"": NO_ARGUMENTS}
-    for row in rows:
-        text = row[at]
-        if text not in tables:
-            tables[text] = _decode_table(text)
-        row[at] = tables[text]
-    return tuple([make(*row) for row in rows])
+def _decode_optional_json(data: bytes | None) -> Json:
+    return None if data is None else _decode_json(data)
 
 
-def _encode_lease(lease: LeaseRecord) -> Json:
-    return [
-        lease.id, lease.queue, lease.user, lease.key, lease.places, lease.messages, lease.byte_count,
-        lease.granted_at, lease.expires_at, lease.state.value,
-    ]  # fmt: skip
+def _decode_incarnation(pair: list[int] | None) -> Incarnation | None:
+    return None if pair is None else Incarnation(*pair)
 
 
-def _decode_lease(row: list[Any]) -> LeaseRecord:
-    id, queue, user, key, places, messages, byte_count, granted_at, expires_at, state = row
-    return LeaseRecord(
-        id=id,
-        queue=queue,
-        user=user,
-        key=key,
-        places=tuple(places),
-        messages=messages,
-        byte_count=byte_count,
-        granted_at=granted_at,
-        expires_at=expires_at,
-        state=LeaseState(state),
-    )
-
-
-def _encode_state(state: LeaseState) -> Json:
+def _encode_state(state: LeaseState) -> str:
     return state.value
 
 
-# The codecs of types that JSON does not have.
-_CODECS: dict[object, tuple[Encode, Decode]] = {
-    bytes: (_encode_bytes, b64decode),
-    tuple[str, ...]: (list, tuple),
-    tuple[int, ...]: (list, tuple),
+def _rows(made: type) -> tuple[Encode, Decode]:
+    layout = _Layout(made, ROWS[made])
+    return lambda records: [layout.encode(record) for record in records], lambda rows: tuple(
+        layout.decode(rows)
+    )
+
+
+def _row(made: type) -> tuple[Encode, Decode]:
+    layout = _Layout(made, ROWS[made])
+    return layout.encode, lambda row: layout.decode([row])[0]
+
+
+_NO_VALUE: object = object()
+# Classes that take their fields in order.
+_POSITIONAL = (ExchangeRecord, QueueRecord, BindingRecord)
+_AS_IT_IS: tuple[Encode | None, Decode | None] = (None, None)
+# The codecs of types that MessagePack does not have.
+_CODECS: dict[object, tuple[Encode | None, Decode | None]] = {
+    tuple[str, ...]: (None, tuple),
+    tuple[int, ...]: (None, tuple),
+    object: (_encode_json, _decode_json),
+    Mapping[str, Json]: (_encode_json, _decode_json),
+    Mapping[str, Json] | None: (_encode_optional_json, _decode_optional_json),
     Mapping[str, Value]: (_encode_table, _decode_table),
-    tuple[ExchangeRecord, ...]: (_encode_exchanges, _decode_exchanges),
-    tuple[QueueRecord, ...]: (_encode_queues, _decode_queues),
-    tuple[BindingRecord, ...]: (_encode_bindings, _decode_bindings),
-    LeaseRecord: (_encode_lease, _decode_lease),
     LeaseState: (_encode_state, LeaseState),
+    Incarnation | None: (None, _decode_incarnation),
 }
-_AS_IT_IS: tuple[Encode, Decode] = (_same, _same)
-
-
-def _layout(command: type[MetadataCommand]) -> _Layout:
-    hints = get_type_hints(command)
-    codecs = {name: _CODECS.get(hint, _AS_IT_IS) for name, hint in hints.items()}
-    fields = []
-    for field in msgspec.structs.fields(command):
-        default = field.default
-        if field.default_factory is not msgspec.NODEFAULT:
-            default = field.default_factory()
-        fields.append(_Field(field.name, default, codecs[field.name][0]))
-    return _Layout(command, tuple(fields), {name: codec[1] for name, codec in codecs.items()})
-
-
-_LAYOUTS: Mapping[str, _Layout] = {
-    name: _layout(command)
-    for name, command in vars(commands).items()
-    if isinstance(command, type)
-    and issubclass(command, MetadataCommand)
-    and command not in (MetadataCommand, VhostCommand, PermissionCommand)
+_CODECS[LeaseRecord] = _row(LeaseRecord)
+_CODECS |= {
+    tuple[ExchangeRecord, ...]: _rows(ExchangeRecord),
+    tuple[QueueRecord, ...]: _rows(QueueRecord),
+    tuple[BindingRecord, ...]: _rows(BindingRecord),
 }
+
+
+def _layout(kind: Kind) -> _Layout:
+    layout = _Layout(kind.command, kind.fields)
+    layout.number = kind.number
+    return layout
+
+
+_LAYOUTS_BY_NUMBER = {kind.number: _layout(kind) for kind in KINDS}
+# Of several kinds of one command, the last is written.
+_LAYOUTS = {kind.command: _LAYOUTS_BY_NUMBER[kind.number] for kind in KINDS}

@@ -1,34 +1,47 @@
 """The metadata file: a snapshot of the metadata, and the commands applied since.
 
-    file  │ "WRNMET" │ version u16 │ salt, 8 bytes │ checksum u32 │ ORIGIN │ state │ STATE_END │ batches …
-    state │ BATCH or ENTRY …, which rebuild the snapshot; since version 2 with many objects in one ENTRY,
-          │ since version 3 paused queues, since version 4 leases, since version 5 numbers in doubt,
-          │ since version 6 the users of parameters
-    batch │ BATCH │ ENTRY …
+    file  │ "WRNMET" │ version u16 │ salt, 8 bytes │ checksum u32 │ ORIGIN │ HARD │ state │ batches …
+    state │ BATCH or STATE …, which rebuild the snapshot │ STATE_END
+    batch │ BATCH │ HARD or ENTRY …
 
 Records have the format of the message store (`store/record`), with kinds of their own. As there, the salt is
 random and part of each checksum, and a BATCH states that everything before it was synced: with it recovery
 distinguishes a torn end, which loses nothing, from damage.
 
-    ENTRY      commands encoded by `codec`; all of them or none are applied
-    STATE_END  index u64: the index in the log of the last command that is part of the snapshot
-    ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log, since version 5. The
-               high-water mark, a file beside it, refers to these
+    ENTRY      a command with its index, its term and what the proposer stamped: `codec`; indexes have no gaps
+    HARD       the term and the vote of the node: `codec`
+    STATE      a command that makes a part of the snapshot: `codec`
+    STATE_END  the index and the term of the last command in the snapshot, and the members of the group that
+               agreed on it: `codec`
+    ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log. The high-water mark, a file
+               beside it, refers to these
+
+Versions 1 to 6, which are read and replaced by this one, contain effects on durable objects (`effects_codec`)
+instead of commands: in their state since version 2 with many objects in one record, since version 3 with
+paused queues, since version 4 with leases, since version 5 with numbers in doubt, since version 6 with the
+users of parameters. Their STATE_END is an index u64. ORIGIN exists since version 5.
 """
 
 from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 6
+VERSION = 7
+# The first version that contains commands.
+COMMANDS_SINCE = 7
 NAME = "metadata"
 # Its name while it is being written.
 UNFINISHED_NAME = "metadata.new"
 
-ENTRY = 1
+# The records of versions 1 to 6: commands that were the effect of one, and the end of the state.
+EFFECTS = 1
 BATCH = 2
-STATE_END = 3
+EFFECTS_STATE_END = 3
 ORIGIN = 4
+ENTRY = 5
+HARD = 6
+STATE = 7
+STATE_END = 8
 
 HEAD_SIZE = 20
 SALT_SIZE = 8
@@ -69,6 +82,11 @@ def seed_of(head: bytes) -> int:
 def version_of(head: bytes) -> int:
     """The format version of the file with `head`, which must be valid."""
     return int.from_bytes(head[len(_MAGIC) : _SALT_AT], "big")
+
+
+def kept_name(version: int) -> str:
+    """The name of the copy that is made of a file of format `version` before it is replaced."""
+    return f"{NAME}.{version}"
 
 
 def encode_origin(log_id: bytes, generation: int, seed: int) -> bytes:

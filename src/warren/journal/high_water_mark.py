@@ -3,11 +3,12 @@ log.
 
     file │ slot at 0 │ slot at 4096
     slot │ "WRNHWM" │ version u16 │ sequence u64 │ log id 8 │ generation u64 │ end u64 │ index u64
-         │ checksum u32 │
+         │ last number u64 │ checksum u32 │
 
 The slot with the highest sequence is valid. It states that the file of the log with this id and generation
-was synced up to the byte `end`, where `index` was the last change. The id never changes during the life of
-the log; the generation increases each time a snapshot is written to a new file.
+was synced up to the byte `end`, where `index` was the last change and no queue had a number in the stores
+above the last number; before version 2 there was none, and a number was the index of a change. The id never
+changes during the life of the log; the generation increases each time a snapshot is written to a new file.
 
 Invariants: a slot is written after the sync that it describes, so it is never ahead of the log, whatever a
 power cut destroys. The slot that was synced last is not overwritten before the other one is synced, so one
@@ -28,10 +29,11 @@ UNFINISHED_NAME = "high-water-mark.new"
 LOG_ID_SIZE = 8
 
 _MAGIC = b"WRNHWM"
-_VERSION = 1
-_SLOT = Struct(">6sHQ8sQQQ")
+_VERSION = 2
+_SLOT = Struct(">6sHQ8sQQQQ")
+_SLOT_1 = Struct(">6sHQ8sQQQ")
+_VERSION_AT = 6
 _CHECKSUM_SIZE = 4
-_SLOT_SIZE = _SLOT.size + _CHECKSUM_SIZE
 _SLOTS = (0, 4096)
 _FILE_SIZE = 8192
 
@@ -44,6 +46,8 @@ class HighWaterMark(msgspec.Struct, frozen=True, kw_only=True):
     generation: int = 0
     end: int = 0
     index: int = 0
+    # No queue that survives a restart has a higher number.
+    number: int = 0
 
 
 class HighWaterMarkFile:
@@ -124,19 +128,25 @@ class _Slot:
 
 
 def _encoded(mark: HighWaterMark, sequence: int) -> bytes:
-    slot = _SLOT.pack(_MAGIC, _VERSION, sequence, mark.log_id, mark.generation, mark.end, mark.index)
+    slot = _SLOT.pack(
+        _MAGIC, _VERSION, sequence, mark.log_id, mark.generation, mark.end, mark.index, mark.number
+    )
     checksum: int = checksum_of(slot)
     return slot + checksum.to_bytes(_CHECKSUM_SIZE, "big")
 
 
 def _decoded(data: bytes, at: int) -> tuple[int, HighWaterMark] | None:
     """The sequence and the mark of the slot at `at`; None if it is damaged, or of another version."""
-    slot = data[at : at + _SLOT_SIZE]
-    if len(slot) < _SLOT_SIZE:
+    version = int.from_bytes(data[at + _VERSION_AT : at + _VERSION_AT + 2], "big")
+    form = _SLOT_1 if version == 1 else _SLOT
+    slot = data[at : at + form.size + _CHECKSUM_SIZE]
+    if len(slot) < form.size + _CHECKSUM_SIZE:
         return None
-    if checksum_of(slot[: _SLOT.size]) != int.from_bytes(slot[_SLOT.size :], "big"):
+    if checksum_of(slot[: form.size]) != int.from_bytes(slot[form.size :], "big"):
         return None
-    magic, version, sequence, log_id, generation, end, index = _SLOT.unpack_from(slot)
-    if magic != _MAGIC or version != _VERSION:
+    magic, version, sequence, log_id, generation, end, index, *number = form.unpack_from(slot)
+    if magic != _MAGIC or version > _VERSION:
         return None
-    return sequence, HighWaterMark(log_id=log_id, generation=generation, end=end, index=index)
+    return sequence, HighWaterMark(
+        log_id=log_id, generation=generation, end=end, index=index, number=number[0] if number else index
+    )

@@ -1,16 +1,20 @@
 """The log of metadata commands: a command is written and synced, then applied, then answered.
 
-    propose ─▶ next ─ job ─▶ in flight ─ synced ─▶ applied in order ─▶ answered
-       └─ depends on one of these: held, until that is answered
+    propose ─▶ next ─ job ─▶ in flight ─ synced ─▶ applied ─▶ answered
+       └─ changes nothing that survives a restart, and nothing waits: applied ─▶ answered;
+                                                        unwritten ─▶ in front of the next job
 
-After each sync the end of the log is written to the high-water mark, without a sync of its own. One job is in
-progress at a time; commands that arrive meanwhile share the next job and its sync. A command without durable
-effects is applied at once, unless its outcome and that of a waiting command depend on each other.
+Commands are applied in the order of the log, which is the order in which they were proposed. One job is in
+progress at a time; commands that arrive meanwhile share the next job and its sync. After each sync the end of
+the log is written to the high-water mark, without a sync of its own.
 
-Invariants: the log contains the exact outcome of all durable changes, since a command is written only when
-nothing it depends on is in flight. Nothing is applied that a crash could undo. After a failed write or sync
-the content of the file is unknown, so it is never written to again: a new file is written with the whole
-state.
+Each entry has what the proposer stamped, the node, its incarnation, a serial number, the user and the time,
+which never goes back, so that a replay does exactly what was done. A command passes `Metadata.accepted`
+before it is written: neither a refused command nor the rules by which it was refused are in the log.
+
+Invariants: nothing that survives a restart is applied before it is synced, with everything in front of it in
+the log. After a failed write or sync the content of the file is unknown, so it is never written to again: a
+new file is written with the whole state.
 """
 
 import errno
@@ -21,20 +25,28 @@ from typing import Protocol
 from msgspec import Struct
 
 from warren.errors import AmqpError, InternalError, ResourceError
-from warren.journal.codec import encode_entry
-from warren.journal.durability import PendingReadWriteSets, ReadWriteSet, durable_commands, read_write_set
-from warren.journal.file_format import NAME, SALT_SIZE, UNFINISHED_NAME, encode_batch
+from warren.journal.codec import LogPosition, encode_entry
+from warren.journal.file_format import (
+    NAME,
+    SALT_SIZE,
+    UNFINISHED_NAME,
+    VERSION,
+    encode_batch,
+    kept_name,
+)
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWaterMarkFile
+from warren.journal.log_reader import RecoveredLog
 from warren.journal.parameter_cipher import Cipher
-from warren.journal.recovery import RecoveredLog
-from warren.journal.snapshot import JournalSnapshot
+from warren.journal.snapshot import FIRST_TERM, JournalSnapshot
+from warren.journal.volatility import is_volatile
 from warren.limits import (
     JOURNAL_LOG_SIZE_MIN,
     JOURNAL_MARK_SYNC_MS,
     JOURNAL_PREALLOCATION_SIZE,
     JOURNAL_RETRY_MS,
 )
-from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply
+from warren.limits_metadata import JOURNAL_BATCH_MAX, JOURNAL_UNWRITTEN_SIZE_MAX
+from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply, SetParameter
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
@@ -74,9 +86,10 @@ class Journal:
     """The log of the metadata on one disk."""
 
     __slots__ = (
-        "_dependencies", "_disk", "_end", "_failure", "_generation", "_held", "_in_flight", "_index",
-        "_is_busy", "_is_mark_syncing", "_is_marked", "_log_id", "_mark", "_metadata", "_next", "_on_closed",
-        "_pending_sets", "_retry_at", "_seed", "_snapshot_size", "_synced_at", "_zeroed_to",
+        "_dependencies", "_disk", "_end", "_failure", "_generation", "_in_flight", "_index", "_is_busy",
+        "_is_mark_syncing", "_is_marked", "_log_id", "_mark", "_metadata", "_next", "_now", "_old_version",
+        "_on_closed", "_retry_at", "_seed", "_serial", "_snapshot_size", "_synced_at", "_unwritten",
+        "_unwritten_size", "_zeroed_to",
     )  # fmt: skip
 
     def __init__(
@@ -92,8 +105,13 @@ class Journal:
         self._metadata = metadata
         self._disk = disk
         self._dependencies = dependencies
-        # The last index that was assigned.
+        # The last index that was assigned, the last time, and the number of the last proposal.
         self._index = 0
+        self._now = found.now
+        self._serial = 0
+        # The version of a file of an older format, of which a copy is kept when it is replaced; 0 if there is
+        # none.
+        self._old_version = found.version if found.is_there and found.version < VERSION else 0
         # The end of the log, the place up to which the file has zeros, and the size of its snapshot.
         self._end = 0
         self._zeroed_to = 0
@@ -112,10 +130,10 @@ class Journal:
         self._failure: OSError | None = None
         self._retry_at = 0
         self._in_flight: list[_Proposal] = []
-        self._next: list[_Proposal] = []
-        self._held: deque[_Proposal] = deque()
-        # The names read and written by the commands in `_in_flight` and `_next`.
-        self._pending_sets = PendingReadWriteSets()
+        self._next: deque[_Proposal] = deque()
+        # The entries of commands that were applied and are not written yet.
+        self._unwritten: list[bytes] = []
+        self._unwritten_size = 0
         self._on_closed: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -132,17 +150,11 @@ class Journal:
             self._switch_to(snapshot)
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
-        """Write `command` if any of its effects is durable, then apply it.
-
-        AmqpError if it cannot be written.
-        """
-        metadata = self._metadata
-        if not (self._is_busy or self._held or durable_commands(metadata, command)):
-            return self._applied(command, metadata.index, user)
-        proposal = _Proposal(command, user)
-        if self._held or not self._admit(proposal):
-            self._held.append(proposal)
-        self._start_next_job()
+        """Write `command`, then apply it. AmqpError if it cannot be written."""
+        self._serial += 1
+        proposal = _Proposal(command, user, self._serial)
+        self._next.append(proposal)
+        self._proceed()
         if proposal.result is None:
             proposal.future = self._dependencies.make_future()
             await proposal.future
@@ -160,40 +172,90 @@ class Journal:
         """Sync the high-water mark if no other job does; called every second."""
         self._start_next_job()
 
-    def _admit(self, proposal: "_Proposal") -> bool:
-        """Start a command; False if it depends on one that waits."""
-        is_alone = not (self._in_flight or self._next)
-        command = proposal.command
-        if not is_alone and self._pending_sets.conflicts_with(read_write_set(self._metadata, command)):
-            return False
-        made = durable_commands(self._metadata, command)
-        if not made:
-            proposal.end(self._applied(command, self._metadata.index, proposal.user))
-        elif self._failure is not None and self._dependencies.now() < self._retry_at:
+    def _proceed(self) -> None:
+        """Apply what need not wait for the disk, and start the next job."""
+        while self._next and not self._in_flight:
+            proposal = self._next.popleft()
+            try:
+                is_waiting = not self._end_at_once(proposal)
+            except Exception as error:
+                # The error belongs to this proposal; the others must not wait for ever because of it.
+                proposal.end(error)
+                continue
+            if is_waiting:
+                self._next.appendleft(proposal)
+                break
+        self._start_next_job()
+
+    def _end_at_once(self, proposal: "_Proposal") -> bool:
+        """End a proposal before which nothing waits; False if it has to wait for the disk."""
+        command = self._metadata.accepted(proposal.command)
+        if isinstance(command, Reply):
+            proposal.end(command)
+            return True
+        if is_volatile(self._metadata, command):
+            entry = self._appended(proposal, command)
+            # After a failure the next write is a snapshot, unless that is being written already.
+            if self._failure is None or self._is_busy:
+                self._unwritten.append(entry)
+                self._unwritten_size += len(entry)
+            proposal.end(self._applied(proposal))
+            return True
+        if self._failure is not None and self._dependencies.now() < self._retry_at:
             proposal.end(_refusal(self._failure))
-        else:
-            self._index = max(self._index, self._metadata.index)
-            proposal.index = self._index + 1
-            proposal.entry = encode_entry(proposal.index, made, self._dependencies.cipher)
-            proposal.read_write_set = read_write_set(self._metadata, command)
-            self._index += 1
-            self._pending_sets.add(proposal.read_write_set)
-            self._next.append(proposal)
-        return True
+            return True
+        return False
+
+    def _take_next(self) -> list[bytes]:
+        """Take as many proposals into flight as one batch may have; returns their entries."""
+        entries: list[bytes] = []
+        while self._next and len(entries) < JOURNAL_BATCH_MAX:
+            proposal = self._next[0]
+            # Its stored value can have passwords that it refers to, of a command in this batch.
+            if entries and isinstance(proposal.command, SetParameter):
+                break
+            try:
+                command = self._metadata.accepted(proposal.command)
+                if isinstance(command, Reply):
+                    if entries:
+                        # A command in this batch may make room for it.
+                        break
+                    self._next.popleft().end(command)
+                    continue
+                entries.append(self._appended(proposal, command))
+            except Exception as error:
+                # The error belongs to this proposal; the others must not wait for ever because of it.
+                self._next.popleft().end(error)
+                continue
+            self._in_flight.append(self._next.popleft())
+        return entries
+
+    def _appended(self, proposal: "_Proposal", command: MetadataCommand) -> bytes:
+        """Give the accepted `command` of a proposal its place in the log; returns its entry."""
+        dependencies, metadata = self._dependencies, self._metadata
+        now = max(self._now, dependencies.now())
+        context = CommandContext(
+            index=self._index + 1, now=now, user=proposal.user, incarnation=dependencies.incarnation,
+            serial=proposal.serial, is_accepted=True,
+        )  # fmt: skip
+        position = LogPosition(FIRST_TERM, metadata.index, metadata.next_number)
+        entry = encode_entry(command, context, position, dependencies.cipher)
+        self._index += 1
+        self._now = now
+        proposal.command, proposal.context = command, context
+        return entry
 
     def _start_next_job(self) -> None:
         """Start the next job, if there is work and no job in progress."""
         if self._is_busy:
             return
-        if self._next and (self._failure is not None or self._is_too_long()):
+        is_ending = self._on_closed is not None and not self._is_marked and self._failure is None
+        has_work = bool(self._next) or self._unwritten_size >= JOURNAL_UNWRITTEN_SIZE_MAX
+        if has_work and (self._failure is not None or self._is_too_long()):
             self._is_busy = True
             snapshot = self._take_snapshot()
             self._disk.submit(self._rewrite(snapshot), lambda error: self._rewritten(snapshot, error))
-        elif self._next:
-            self._is_busy = True
-            self._in_flight, self._next = self._next, []
-            self._disk.submit(self._batch(), self._written)
-        elif not self._is_marked and self._on_closed is not None and self._failure is None:
+        elif has_work or is_ending:
             self._is_busy = True
             self._disk.submit(self._batch(), self._written)
         elif self._mark.is_dirty and self._is_mark_due() and self._failure is None:
@@ -207,15 +269,23 @@ class Journal:
         return self._end - self._snapshot_size > max(JOURNAL_LOG_SIZE_MIN, self._snapshot_size)
 
     def _batch(self) -> list[DiskStep]:
-        chunks = encode_batch([proposal.entry for proposal in self._in_flight], self._seed)
-        self._is_marked = not self._in_flight
+        entries = self._unwritten + self._take_next()
+        self._unwritten, self._unwritten_size = [], 0
+        chunks = encode_batch(entries, self._seed)
+        self._is_marked = not entries
         start = self._end
         self._end += sum(map(len, chunks))
         if self._end > self._zeroed_to:
             chunks.append(bytes(JOURNAL_PREALLOCATION_SIZE))
             self._zeroed_to = self._end + JOURNAL_PREALLOCATION_SIZE
-        index = self._in_flight[-1].index if self._in_flight else self._index
-        mark = HighWaterMark(log_id=self._log_id, generation=self._generation, end=self._end, index=index)
+        mark = HighWaterMark(
+            log_id=self._log_id,
+            generation=self._generation,
+            end=self._end,
+            index=self._index,
+            # As if each command declared a queue: what they do is known when they are applied.
+            number=self._metadata.next_number - 1 + len(self._in_flight),
+        )
         steps: list[DiskStep] = [
             WriteFile(NAME, start, chunks),
             SyncFile(NAME),
@@ -235,7 +305,10 @@ class Journal:
         return [self._mark.sync()]
 
     def _take_snapshot(self) -> JournalSnapshot:
-        self._index = max(self._index, self._metadata.index)
+        assert not self._in_flight
+        # At the start, the metadata can be changed beside the journal.
+        self._index = self._metadata.index
+        self._unwritten, self._unwritten_size = [], 0
         self._generation += 1
         salt = self._dependencies.random_bytes(SALT_SIZE)
         return JournalSnapshot(
@@ -244,6 +317,7 @@ class Journal:
             salt,
             log_id=self._log_id,
             generation=self._generation,
+            now=self._now,
             cipher=self._dependencies.cipher,
         )
 
@@ -251,6 +325,7 @@ class Journal:
         """The steps that replace the log by `snapshot`; after a power cut one or the other is there."""
         new = UNFINISHED_NAME
         return [
+            *self._keep_old_format(),
             *self._mark.begin(self._log_id),
             CreateFile(new, 0),
             WriteFile(new, 0, snapshot),
@@ -262,8 +337,22 @@ class Journal:
             self._mark.sync(),
         ]
 
+    def _keep_old_format(self) -> list[DiskStep]:
+        """The steps that copy a file of an older format, before it is replaced for the first time."""
+        if not self._old_version:
+            return []
+        new = UNFINISHED_NAME
+        return [
+            CreateFile(new, 0),
+            WriteFile(new, 0, [self._disk.read(NAME, 0, self._disk.names()[NAME])]),
+            SyncFile(new),
+            RenameFile(new, kept_name(self._old_version)),
+            SyncDirectory(),
+        ]
+
     def _switch_to(self, snapshot: JournalSnapshot) -> None:
         """Continue the log behind `snapshot`."""
+        self._old_version = 0
         self._mark.synced()
         self._synced_at = self._dependencies.now()
         self._seed = snapshot.seed
@@ -279,7 +368,7 @@ class Journal:
             self._switch_to(snapshot)
         else:
             self._fail(error)
-        self._settle()
+        self._proceed()
 
     def _written(self, error: OSError | None) -> None:
         self._is_busy = False
@@ -290,24 +379,9 @@ class Journal:
         self._is_mark_syncing = False
         in_flight, self._in_flight = self._in_flight, []
         results = [self._tried(proposal) for proposal in in_flight]
-        self._settle()
         for proposal, result in zip(in_flight, results, strict=True):
             proposal.end(result)
-
-    def _settle(self) -> None:
-        """Start the commands that waited for the job that has ended."""
-        self._pending_sets = PendingReadWriteSets()
-        for proposal in self._next:
-            self._pending_sets.add(proposal.read_write_set)
-        while self._held:
-            try:
-                if not self._admit(self._held[0]):
-                    break
-            except Exception as error:
-                # The error belongs to this proposal; the others must not wait for ever because of it.
-                self._held[0].end(error)
-            self._held.popleft()
-        self._start_next_job()
+        self._proceed()
 
     def _fail(self, error: OSError) -> None:
         """Refuse all commands that wait for the disk.
@@ -318,42 +392,37 @@ class Journal:
             self._dependencies.report(error)
         self._failure = error
         self._retry_at = self._dependencies.now() + JOURNAL_RETRY_MS
-        refused = self._in_flight + self._next
+        refused = [*self._in_flight, *self._next]
         self._in_flight = []
-        self._next = []
+        self._next.clear()
+        # The snapshot that is written next has what was applied.
+        self._unwritten, self._unwritten_size = [], 0
         for proposal in refused:
             proposal.end(_refusal(error))
 
     def _tried(self, proposal: "_Proposal") -> "Reply | Exception":
         try:
-            return self._applied(proposal.command, proposal.index, proposal.user)
+            return self._applied(proposal)
         except Exception as error:
             # The error belongs to this proposal; the others must not wait for ever because of it.
             return error
 
-    def _applied(self, command: MetadataCommand, index: int, user: str) -> Reply:
-        return self._metadata.apply(
-            command,
-            CommandContext(
-                index=index,
-                now=self._dependencies.now(),
-                user=user,
-                incarnation=self._dependencies.incarnation,
-            ),
-        )
+    def _applied(self, proposal: "_Proposal") -> Reply:
+        assert proposal.context is not None
+        return self._metadata.apply(proposal.command, proposal.context)
 
 
 class _Proposal:
     """A command, and the future of its caller."""
 
-    __slots__ = ("command", "entry", "future", "index", "read_write_set", "result", "user")
+    __slots__ = ("command", "context", "future", "result", "serial", "user")
 
-    def __init__(self, command: MetadataCommand, user: str) -> None:
+    def __init__(self, command: MetadataCommand, user: str, serial: int) -> None:
         self.command = command
         self.user = user
-        self.index = 0
-        self.entry = b""
-        self.read_write_set = _NO_READ_WRITE_SET
+        self.serial = serial
+        # Known when it is in the log.
+        self.context: CommandContext | None = None
         self.future: ReplyFuture | None = None
         self.result: Reply | Exception | None = None
 
@@ -362,9 +431,6 @@ class _Proposal:
         self.result = result
         if self.future is not None and not self.future.done():
             self.future.set_result(None)
-
-
-_NO_READ_WRITE_SET = ReadWriteSet((), ())
 
 
 def _refusal(error: OSError) -> AmqpError:

@@ -1,4 +1,7 @@
-"""A snapshot of all durable metadata: the first part of a metadata file.
+"""A snapshot of all metadata: the first part of a metadata file.
+
+Transient objects are in it as well, since later commands in the log may depend on them. The next start
+deletes them when it has read the log.
 
 References to the records are collected at once, which is quick. They are encoded piece by piece while the
 file is written, which takes a while for 100,000 queues and happens in the thread that writes to the disk.
@@ -9,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from warren.journal.codec import encode_entry
-from warren.journal.file_format import BATCH, ENTRY, STATE_END, encode_head, encode_origin, seed_of
+from warren.journal.codec import StateEnd, VoteState, encode_command, encode_state_end
+from warren.journal.file_format import BATCH, HARD, STATE, STATE_END, encode_head, encode_origin, seed_of
 from warren.journal.high_water_mark import HighWaterMark
 from warren.journal.parameter_cipher import Cipher
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
@@ -32,6 +35,7 @@ from warren.metadata.commands import (
     SetVhostLimits,
 )
 from warren.metadata.declared_topology import DEFAULT_EXCHANGES
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policies
@@ -40,13 +44,14 @@ from warren.metadata.vhosts import VhostMetadata
 from warren.store.record import encode
 
 _DEFAULTS = frozenset(name for name, _, _ in DEFAULT_EXCHANGES)
-_NO_INDEX = 0
+# A node alone is the only member of its group, has voted for itself, and leads in the first term.
+FIRST_TERM = 1
 
 R = TypeVar("R")
 
 
 class JournalSnapshot:
-    """The durable metadata at the time of creation, as bytes; `size` is their number after iteration."""
+    """The metadata at the time of creation, as bytes; `size` is their number after iteration."""
 
     def __init__(
         self,
@@ -56,15 +61,24 @@ class JournalSnapshot:
         *,
         log_id: bytes,
         generation: int,
+        now: int = 0,
         cipher: Cipher | None = None,
     ) -> None:
         self._cipher = cipher
         head = encode_head(salt)
         self.seed = seed_of(head)
-        self._head = head + encode_origin(log_id, generation, self.seed)
+        hard = encode_state_end(VoteState(FIRST_TERM, NODE_ALONE))
+        self._head = head + encode_origin(log_id, generation, self.seed) + encode(HARD, hard, self.seed)
         self._log_id = log_id
         self.generation = generation
-        self._index = index
+        self._end = StateEnd(
+            index=index,
+            term=FIRST_TERM,
+            now=now,
+            next_number=metadata.next_number,
+            next_transient_number=metadata.next_transient_number,
+            members=(NODE_ALONE,),
+        )
         self._vhosts = [_TopologySnapshot.of(vhost) for vhost in metadata.vhosts.by_name.values()]
         self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
         self._commands += _users(metadata)
@@ -78,8 +92,9 @@ class JournalSnapshot:
     def mark(self) -> HighWaterMark:
         """The high-water mark for the time when the snapshot was synced."""
         return HighWaterMark(
-            log_id=self._log_id, generation=self.generation, end=self.size, index=self._index
-        )
+            log_id=self._log_id, generation=self.generation, end=self.size, index=self._end.index,
+            number=self._end.next_number - 1,
+        )  # fmt: skip
 
     def __iter__(self) -> Iterator[bytes]:
         """The encoded snapshot; the same bytes at each iteration."""
@@ -88,7 +103,7 @@ class JournalSnapshot:
         waiting = [self._head]
         size = len(self._head)
         for command in self._entries():
-            record = encode(ENTRY, encode_entry(_NO_INDEX, (command,), self._cipher), seed)
+            record = encode(STATE, encode_command(command, self._cipher), seed)
             waiting.append(record)
             size += len(record)
             if size >= JOURNAL_CHUNK_SIZE:
@@ -96,7 +111,7 @@ class JournalSnapshot:
                 # If the piece before is damaged, reading can continue here.
                 waiting = [encode(BATCH, b"", seed)]
                 size = 0
-        waiting.append(encode(STATE_END, self._index.to_bytes(8, "big"), seed))
+        waiting.append(encode(STATE_END, encode_state_end(self._end), seed))
         yield self._piece(waiting)
 
     def _piece(self, records: list[bytes]) -> bytes:
@@ -133,29 +148,19 @@ class _TopologySnapshot(Struct, frozen=True, kw_only=True):
         )
 
     def commands(self) -> Iterator[MetadataCommand]:
-        """The commands that restore the durable part of the topology."""
+        """The commands that restore the topology."""
         vhost = self.vhost
-        exchanges = {exchange.name: exchange for exchange in self.exchanges if exchange.durable}
-        queues = {queue.name: queue for queue in self.queues if queue.survives_restart}
-        bindings = [
-            binding
-            for binding in self.bindings
-            if binding.source in exchanges
-            and binding.destination in (queues if binding.is_to_queue else exchanges)
-        ]
-        declared = [exchange for name, exchange in exchanges.items() if name not in _DEFAULTS]
+        declared = [exchange for exchange in self.exchanges if exchange.name not in _DEFAULTS]
         for some_exchanges in _pieces(declared):
             yield RestoreTopology(vhost=vhost, exchanges=some_exchanges)
-        for some_queues in _pieces(list(queues.values())):
+        for some_queues in _pieces(self.queues):
             yield RestoreTopology(vhost=vhost, queues=some_queues)
-        for some_bindings in _pieces(bindings):
+        for some_bindings in _pieces(self.bindings):
             yield RestoreTopology(vhost=vhost, bindings=some_bindings)
         for name in self.paused:
-            if name in queues:
-                yield PauseQueue(vhost=vhost, name=name)
+            yield PauseQueue(vhost=vhost, name=name)
         for lease in self.leases:
-            if lease.queue in queues:
-                yield GrantLease(vhost=vhost, lease=lease)
+            yield GrantLease(vhost=vhost, lease=lease)
 
 
 def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:

@@ -60,6 +60,11 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     user: str = INTERNAL_USER
     # The run of the node that proposed it, with which transient objects end.
     incarnation: Incarnation = FIRST_INCARNATION
+    # Its number among the proposals of that run; 0 if it was not proposed but applied at the start.
+    serial: int = 0
+    # True if it passed `Metadata.accepted` before it was written to the log. It is not examined again, so
+    # that a later version with other rules gets the same state from the same log.
+    is_accepted: bool = False
 
 
 class MetadataCommand(Struct, frozen=True):

@@ -142,7 +142,7 @@ class DeclaredTopology:
     def declare_queue(
         self, command: DeclareQueue, number: int = 0, incarnation: Incarnation = FIRST_INCARNATION
     ) -> Reply:
-        """Create a queue, with `number` if it survives a restart, and else ending with `incarnation`.
+        """Create a queue with `number`, which ends with `incarnation` unless it survives a restart.
 
         EXISTING if one with the name exists.
         """
@@ -156,7 +156,7 @@ class DeclaredTopology:
             command.owner,
             command.arguments or NO_ARGUMENTS,
             command.user,
-            number if survives_restart else 0,
+            number,
             None if survives_restart else incarnation,
         )
         self._add_queue(record)
@@ -286,25 +286,6 @@ class DeclaredTopology:
     def bindings_to_exchange(self, exchange: str) -> list[BindingRecord]:
         """The bindings of which `exchange` is the destination."""
         return list(self._to_exchange.get(exchange))
-
-    def orphans(self, bindings: Iterable[BindingRecord]) -> list[ExchangeRecord]:
-        """The auto-delete exchanges that would be deleted if `bindings` were removed."""
-        going: dict[str, ExchangeRecord] = {}
-        waiting = list(bindings)
-        removed = set(waiting)
-        left: dict[str, int] = {}
-        while waiting:
-            binding = waiting.pop()
-            source = self.exchanges[binding.source]
-            if not source.auto_delete or source.name in going:
-                continue
-            count = left[source.name] = left.get(source.name, self._from.size(source.name)) - 1
-            if not count:
-                going[source.name] = source
-                more = [one for one in self._to_exchange.get(source.name) if one not in removed]
-                removed.update(more)
-                waiting += more
-        return list(going.values())
 
     def has_bindings_from(self, exchange: str) -> bool:
         """True if `exchange` is the source of a binding."""

@@ -1,7 +1,7 @@
 """Tracks which queue numbers were certainly deleted by a command, so that their files may be deleted.
 
-The number of a durable queue is the index of its declaration. While the log is complete, each number up to
-its last index that no queue has was deleted by a command, or was never a queue's. If a part of the log is
+While the log is complete, each number up to the last one given whose queue does not exist was deleted by a
+command. If a part of the log is
 lost, nothing is known of the numbers up to there: they are in doubt, except those settled later because their
 queue was deleted or an operator released them.
 """
@@ -41,9 +41,9 @@ class InDoubtNumbers:
         """Settle the numbers of `queues`."""
         self.settled.update(queue.number for queue in queues if 0 < queue.number <= self.until)
 
-    def is_deleted(self, number: int, index: int) -> bool:
-        """True if `number`, which no queue has, was deleted according to a log that goes up to `index`."""
+    def is_deleted(self, number: int, last: int) -> bool:
+        """True if `number`, which no queue has, was deleted according to a log with numbers up to `last`."""
         if not number:
             # 0 is the number of queues that do not survive a restart.
             return True
-        return number <= index and (number > self.until or number in self.settled)
+        return number <= last and (number > self.until or number in self.settled)

@@ -7,6 +7,7 @@ is running when its declaration is answered. They must not apply commands themse
 from collections.abc import Callable
 from typing import TypeVar
 
+from warren.limits_metadata import QUEUE_NUMBERS_MAX, TRANSIENT_NUMBERS_FROM
 from warren.metadata.bounds import beyond_bounds
 from warren.metadata.commands import (
     DONE,
@@ -80,7 +81,9 @@ class Metadata:
         "global_parameters",
         "in_doubt_numbers",
         "index",
-        "is_replaying",
+        "is_cascading",
+        "next_number",
+        "next_transient_number",
         "observer",
         "permissions",
         "users",
@@ -94,8 +97,12 @@ class Metadata:
         self.index = 0
         # The run of the node that proposed the command being applied.
         self._incarnation = FIRST_INCARNATION
-        # While a log is replayed, deletions do not cascade: the log contains all their consequences.
-        self.is_replaying = False
+        # The number of the next queue that survives a restart, and of the next one that does not. The former
+        # have 32 bits in the stores, and many more of the latter are declared.
+        self.next_number = 1
+        self.next_transient_number = TRANSIENT_NUMBERS_FROM
+        # False while a log of an old format is read, in which all consequences of a deletion are commands.
+        self.is_cascading = True
         # Called with every command and its reply, after the listeners; None if it is not needed.
         self.observer: Observer | None = None
         self.vhosts = Vhosts(self._events.append)
@@ -111,12 +118,8 @@ class Metadata:
         assert not self._events, "a listener applied a command"
         self.index = context.index
         self._incarnation = context.incarnation
-        # Commands in a log were within the limits of their time.
-        beyond = None if self.is_replaying else beyond_bounds(self, command)
-        if beyond is None:
-            reply = self._handlers[type(command)](command)
-        else:
-            reply = Reply(Outcome.REFUSED, beyond)
+        accepted = command if context.is_accepted else self.accepted(command)
+        reply = accepted if isinstance(accepted, Reply) else self._handlers[type(accepted)](accepted)
         if self.in_doubt_numbers.until:
             self.in_doubt_numbers.settle_deleted(self._events)
         try:
@@ -129,6 +132,18 @@ class Metadata:
         finally:
             self._events.clear()
         return reply
+
+    def accepted(self, command: MetadataCommand) -> MetadataCommand | Reply:
+        """The command to write and apply for `command`, or its refusal by a rule that can change with a
+        version: a limit, or the check of a parameter.
+        """
+        beyond = beyond_bounds(self, command)
+        if beyond is not None:
+            return Reply(Outcome.REFUSED, beyond)
+        if isinstance(command, SetParameter):
+            vhost = self.vhost(command.vhost)
+            return command if vhost is None else checked_parameter(vhost.parameters, command)
+        return command
 
     def listen(self, listener: Listener, *, vhost: str | None = None) -> None:
         """Call `listener` with every event from now on, or with those of one vhost."""
@@ -168,7 +183,7 @@ class Metadata:
         on(SetVhostLimits, self._in_vhost(VhostMetadata.set_limits))
         on(SetPolicy, self._in_vhost(VhostMetadata.set_policy))
         on(ClearPolicy, self._in_vhost(VhostMetadata.clear_policy))
-        on(SetParameter, self._in_vhost(self._set_parameter))
+        on(SetParameter, self._in_vhost(VhostMetadata.set_parameter))
         on(ClearParameter, self._in_vhost(VhostMetadata.clear_parameter))
         on(DeclareExchange, self._in_vhost(self._declare_exchange))
         on(DeleteExchange, self._deleting(DeclaredTopology.delete_exchange))
@@ -181,7 +196,7 @@ class Metadata:
         on(DeleteExclusiveQueues, self._deleting(DeclaredTopology.delete_exclusive))
         on(Bind, self._in_vhost(lambda vhost, command: vhost.topology.bind(command)))
         on(Unbind, self._deleting(DeclaredTopology.unbind))
-        on(RestoreTopology, self._in_vhost(lambda vhost, command: vhost.topology.restore(command)))
+        on(RestoreTopology, self._in_vhost(self._restore))
         on(RememberRemoved, self.vhosts.remember_removed)
         on(DoubtNumbers, self._doubt_numbers)
         on(SettleNumbers, self.in_doubt_numbers.settle)
@@ -201,18 +216,31 @@ class Metadata:
         return handle
 
     def _deleting(self, handler: Callable[[DeclaredTopology, V, bool], Reply]) -> Callable[[V], Reply]:
-        return self._in_vhost(lambda vhost, command: handler(vhost.topology, command, not self.is_replaying))
+        return self._in_vhost(lambda vhost, command: handler(vhost.topology, command, self.is_cascading))
 
     def _declare_queue(self, vhost: VhostMetadata, command: DeclareQueue) -> Reply:
-        return vhost.topology.declare_queue(command, self.index, self._incarnation)
+        survives_restart = command.durable and command.owner is None
+        number = self.next_number if survives_restart else self.next_transient_number
+        if survives_restart and number > QUEUE_NUMBERS_MAX:
+            return Reply(Outcome.REFUSED, "all numbers of durable queues are used up")
+        reply = vhost.topology.declare_queue(command, number, self._incarnation)
+        if reply is DONE:
+            if survives_restart:
+                self.next_number += 1
+            else:
+                self.next_transient_number += 1
+        return reply
 
     def _declare_exchange(self, vhost: VhostMetadata, command: DeclareExchange) -> Reply:
         return vhost.topology.declare_exchange(command, self._incarnation)
 
-    def _set_parameter(self, vhost: VhostMetadata, command: SetParameter) -> Reply:
-        # Parameters in a log were right for the version that wrote them.
-        checked = command if self.is_replaying else checked_parameter(vhost.parameters, command)
-        return checked if isinstance(checked, Reply) else vhost.set_parameter(checked)
+    def _restore(self, vhost: VhostMetadata, command: RestoreTopology) -> Reply:
+        for queue in command.queues:
+            if queue.survives_restart:
+                self.next_number = max(self.next_number, queue.number + 1)
+            else:
+                self.next_transient_number = max(self.next_transient_number, queue.number + 1)
+        return vhost.topology.restore(command)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:
         def handle(command: P) -> Reply:
@@ -226,12 +254,12 @@ class Metadata:
 
     def _doubt_numbers(self, command: DoubtNumbers) -> Reply:
         # No queue gets one of these numbers.
-        self.index = max(self.index, command.until)
+        self.next_number = max(self.next_number, command.until + 1)
         return self.in_doubt_numbers.doubt(command)
 
     def was_deleted(self, number: int) -> bool:
         """True if `number` belongs to no queue because a command has deleted its queue."""
-        return self.in_doubt_numbers.is_deleted(number, self.index)
+        return self.in_doubt_numbers.is_deleted(number, self.next_number - 1)
 
     def _remove_vhost(self, command: RemoveVhost) -> Reply:
         vhost = self.vhost(command.name)

@@ -31,7 +31,8 @@ class ExchangeRecord(Struct, frozen=True):
 class QueueRecord(Struct, frozen=True):
     """A queue as it was declared; `owner` is the connection it is exclusive to.
 
-    `number` identifies it on disk and is never reused; 0 if nothing of it survives a restart.
+    `number` identifies it; that of a queue which survives a restart is never used again, and the stores have
+    it too. Queues that do not survive one have numbers of their own, from TRANSIENT_NUMBERS_FROM.
     """
 
     name: str
@@ -48,6 +49,11 @@ class QueueRecord(Struct, frozen=True):
     def survives_restart(self) -> bool:
         """True if it exists again after a restart."""
         return self.durable and self.owner is None
+
+    @property
+    def stored_number(self) -> int:
+        """Its number in the stores; 0 if nothing of it survives a restart."""
+        return self.number if self.survives_restart else 0
 
     @property
     def kind(self) -> str:

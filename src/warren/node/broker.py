@@ -290,10 +290,10 @@ class Broker:
         assert metadata_journal is not None
         number = metadata_journal.quarantine.number_max
         is_under_way = self._doubting is not None and not self._doubting.done()
-        if number > self.metadata.index and not is_under_way:
+        if number >= self.metadata.next_number and not is_under_way:
             logger.error(
-                "queue %d is on disk, but the metadata end at change %d: a part of the metadata is lost",
-                number, self.metadata.index,
+                "queue %d is on disk, but the metadata end at queue %d: a part of the metadata is lost",
+                number, self.metadata.next_number - 1,
             )  # fmt: skip
             proposal = metadata_journal.journal.propose(DoubtNumbers(until=number + JOURNAL_SKIPPED_NUMBERS))
             self._doubting = asyncio.ensure_future(proposal)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from warren.journal.file_format import JournalError
 from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.log_reader import RecoveredLog
 from warren.journal.parameter_cipher import undecrypted_parameters
-from warren.journal.recovery import RecoveredLog, doubt_numbers, recover
+from warren.journal.recovery import doubt_numbers, recover
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.node.errors import BootRefused

@@ -9,7 +9,8 @@ from pathlib import Path
 from warren.journal.file_format import NAME, JournalError
 from warren.journal.high_water_mark import HighWaterMarkFile
 from warren.journal.journal import Journal, JournalDependencies
-from warren.journal.recovery import RecoveredLog, doubt_numbers, find_loss, read_log
+from warren.journal.log_reader import RecoveredLog
+from warren.journal.recovery import doubt_numbers, find_loss, read_log
 from warren.metadata.machine import Metadata
 from warren.node.quarantine import Quarantine
 from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name

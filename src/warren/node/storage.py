@@ -346,7 +346,7 @@ class Storage:
         vhost = self._metadata.vhost(name)
         # Iterates over a copy: queues may be declared and deleted in another thread meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
-        return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
+        return {queue.stored_number for queue in queues if (queue.kind == "stream") == is_stream}
 
     def _queue_name(self, vhost: str, number: int) -> str:
         """Return the name of the queue with `number`; `#number` if it does not exist any more."""

@@ -65,14 +65,14 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             if record.kind == "stream":
                 assert vhost.streams is not None
                 stream = StreamQueue(record.name, name, vhost, settings)
-                stream.attach_store(vhost.streams, record.number)
+                stream.attach_store(vhost.streams, record.stored_number)
                 return stream
             queue = ClassicQueue(record.name, name, vhost, settings)
             queue.owner = record.owner
             queue.is_auto_delete = record.auto_delete
             if vhost.stores is not None:
-                queue.attach_store(vhost.stores, record.number)
-                queue.position_starts = _found_starts(vhost.stores, record.number, random_bytes)
+                queue.attach_store(vhost.stores, record.stored_number)
+                queue.position_starts = _found_starts(vhost.stores, record.stored_number, random_bytes)
             return queue
 
         after = dependencies.after
@@ -121,7 +121,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
 
         def restore(record: QueueRecord, queue: LocalQueue) -> None:
             if isinstance(queue, ClassicQueue):
-                levels = found.pop(record.number, {})
+                levels = found.pop(record.stored_number, {})
                 for level, messages in levels.items():
                     queue.restore(level, messages)
                 if queue.position_starts is not None:

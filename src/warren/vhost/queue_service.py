@@ -163,7 +163,7 @@ class QueueService(Generic[Q]):
     def number_of(self, name: str) -> int:
         """Return the number of the queue `name` on disk; 0 if nothing of it survives a restart."""
         record = self._record(name)
-        return 0 if record is None else record.number
+        return 0 if record is None else record.stored_number
 
     def _live(self, requester: Requester, name: str) -> Q:
         queue = self._name(name)

@@ -1,17 +1,34 @@
-"""Every command of the metadata, with any content, survives encoding and decoding."""
+"""Every command of the metadata, with any content and any stamps, survives encoding and decoding."""
 
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import get_type_hints
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warren.journal.codec import CodecError, decode_entry, encode_entry
+from warren.journal import codec
+from warren.journal.codec import (
+    CodecError,
+    LogPosition,
+    StateEnd,
+    VoteState,
+    decode_command,
+    decode_entry,
+    decode_hard_state,
+    decode_state_end,
+    encode_command,
+    encode_entry,
+    encode_state_end,
+)
+from warren.journal.effects_codec import decode_effects
+from warren.journal.log_schema import Kind
 from warren.metadata import commands
 from warren.metadata.commands import (
     INTERNAL_USER,
+    CommandContext,
     DeclareQueue,
     Json,
     MetadataCommand,
@@ -20,6 +37,7 @@ from warren.metadata.commands import (
     SetPolicy,
     VhostCommand,
 )
+from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
@@ -66,6 +84,7 @@ values = st.recursive(
     max_leaves=6,
 )
 booleans = st.booleans()
+naturals = st.integers(0, 2**63)
 arguments: st.SearchStrategy[Mapping[str, Value]] = st.dictionaries(text, values, max_size=3)
 
 
@@ -73,23 +92,26 @@ def records(record: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     return st.lists(record, max_size=3).map(tuple)
 
 
+incarnations = st.none() | st.builds(Incarnation, naturals, naturals)
 BY_HINT: dict[object, st.SearchStrategy[object]] = {
     str: text,
     str | None: st.none() | text,
     bool: st.booleans(),
-    int: st.integers(0),
+    int: naturals,
     bytes: data,
     tuple[str, ...]: st.lists(text, max_size=3).map(tuple),
-    tuple[int, ...]: st.lists(st.integers(0), max_size=3).map(tuple),
+    tuple[int, ...]: st.lists(naturals, max_size=3).map(tuple),
     Json: json,
     Mapping[str, Json]: st.dictionaries(text, json, max_size=3),
     Mapping[str, Json] | None: st.none() | st.dictionaries(text, json, max_size=3),
     Mapping[str, Value]: arguments,
     tuple[ExchangeRecord, ...]: records(
-        st.builds(ExchangeRecord, text, text, booleans, booleans, booleans, arguments, text)
+        st.builds(ExchangeRecord, text, text, booleans, booleans, booleans, arguments, text, incarnations)
     ),
     tuple[QueueRecord, ...]: records(
-        st.builds(QueueRecord, text, booleans, booleans, st.none() | text, arguments, text, st.integers(0))
+        st.builds(
+            QueueRecord, text, booleans, booleans, st.none() | text, arguments, text, naturals, incarnations
+        )
     ),
     LeaseState: st.sampled_from(LeaseState),
     LeaseRecord: st.builds(
@@ -98,11 +120,11 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
         queue=text,
         user=text,
         key=text,
-        places=st.lists(st.integers(0)).map(tuple),
-        messages=st.integers(0),
-        byte_count=st.integers(0),
-        granted_at=st.integers(0),
-        expires_at=st.integers(0),
+        places=st.lists(naturals).map(tuple),
+        messages=naturals,
+        byte_count=naturals,
+        granted_at=naturals,
+        expires_at=naturals,
         state=st.sampled_from(LeaseState),
     ),
     tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, data)),
@@ -128,38 +150,105 @@ def fields(command: MetadataCommand) -> object:
     return [typed(getattr(command, name)) for name in command.__struct_fields__]
 
 
+contexts = st.builds(
+    CommandContext,
+    index=naturals,
+    now=naturals,
+    user=text,
+    incarnation=st.builds(Incarnation, naturals, naturals),
+    serial=naturals,
+    is_accepted=st.just(True),
+)
+positions = st.builds(LogPosition, term=naturals, commit=naturals, number=naturals)
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
 @given(data=st.data())
 def test_every_command_is_decoded_as_it_was_encoded(
     command: type[MetadataCommand], data: st.DataObject
 ) -> None:
-    given = data.draw(of(command))
-    index, found = decode_entry(encode_entry(7, [given, given]))
-    assert index == 7
-    assert [type(one) for one in found] == [command, command]
-    assert fields(found[0]) == fields(found[1]) == fields(given)
+    given, context, position = data.draw(of(command)), data.draw(contexts), data.draw(positions)
+    found = decode_entry(encode_entry(given, context, position))
+    assert (found.context, found.position) == (context, position)
+    for one in (found.command, decode_command(encode_command(given))):
+        assert type(one) is command
+        assert fields(one) == fields(given)
 
 
-def test_fields_with_default_values_are_not_encoded() -> None:
-    entry = encode_entry(5, [DeclareQueue(vhost="/", name="q", durable=True)])
-    assert entry == b'[5,["DeclareQueue",{"vhost":"/","name":"q","durable":true}]]'
-    assert b'"priority":0.0' in encode_entry(
-        1, [SetPolicy(vhost="v", name="p", pattern="", definition={}, priority=0.0)]
-    )
+def entry(command: MetadataCommand) -> bytes:
+    return encode_entry(command, CommandContext(index=5, now=6, serial=7), LogPosition(1, 4, 3))
+
+
+def test_fields_with_default_values_are_encoded() -> None:
+    found = msgspec.msgpack.decode(entry(DeclareQueue(vhost="/", name="q", durable=True)))
+    stamps = [5, 1, 4, 3, 1, 1, 7, 6, INTERNAL_USER]
+    assert found == [*stamps, 20, ["/", "q", True, False, None, b"", ""]]
+
+
+def test_a_number_keeps_its_type() -> None:
+    command = SetPolicy(vhost="v", name="p", pattern="", definition={}, priority=0.0)
+    found = decode_entry(entry(command)).command
+    assert isinstance(found, SetPolicy)
+    assert type(found.priority) is float
+
+
+def test_the_end_of_a_snapshot_and_a_hard_state_are_decoded_as_they_were_encoded() -> None:
+    end = StateEnd(index=1, term=2, now=3, next_number=4, next_transient_number=2**33, members=(1, 2, 3))
+    assert decode_state_end(encode_state_end(end)) == end
+    assert decode_hard_state(encode_state_end(VoteState(7, 2))) == VoteState(7, 2)
+    for decode in (decode_state_end, decode_hard_state):
+        with pytest.raises(CodecError, match="unknown "):
+            decode(b"\xc0")
+
+
+def test_a_field_that_did_not_exist_has_the_value_of_that_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = Kind(13, commands.ClearPolicy, ("vhost", None, "name", "is_operator"))
+    monkeypatch.setattr(codec, "ABSENT", {(commands.ClearPolicy, "is_operator"): True})
+    monkeypatch.setitem(codec._LAYOUTS_BY_NUMBER, 13, codec._layout(kind))
+    # The second field is not used any more, and the last one is new.
+    fields = msgspec.msgpack.encode([13, ["v", "gone", "n"]])
+    assert decode_command(fields) == commands.ClearPolicy(vhost="v", name="n", is_operator=True)
+    assert codec._layout(kind).encode(decode_command(fields)) == ["v", None, "n", True]
+    monkeypatch.undo()
+    with pytest.raises(CodecError, match="2 fields of ClearPolicy"):
+        decode_command(msgspec.msgpack.encode([13, ["v", "n"]]))
 
 
 def test_a_parameter_of_an_older_log_is_of_the_broker_itself() -> None:
     older = b'[5,["SetParameter",{"vhost":"v","component":"shovel","name":"n","value":{}}]]'
-    command = SetParameter(vhost="v", component="shovel", name="n", value={})
-    assert decode_entry(older) == (5, [command])
-    assert command.user == INTERNAL_USER
-    assert encode_entry(5, [command]) == older
+    assert decode_effects(older) == (5, [SetParameter(vhost="v", component="shovel", name="n", value={})])
 
 
 @pytest.mark.parametrize(
     "wrong",
     [b"", b"{}", b"[1,[]]", b'[1,["Nothing",{}]]', b'[1,["RemoveUser",{"nobody":"x"}]]', b'["x"]', b"\xff"],
 )
-def test_an_unknown_command_is_refused(wrong: bytes) -> None:
+def test_an_unknown_effect_is_refused(wrong: bytes) -> None:
     with pytest.raises(CodecError):
-        decode_entry(wrong)
+        decode_effects(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        {},
+        5,
+        [1, 1, 0, 1, 1, 1, 1, 0, "u", 99, []],
+        [1, 1, 0, 1, 1, 1, 1, 0, "u", 5, []],
+        [1, 1, 0, 1, 1, 1, 1, 0, "u", 5, ["a", "b"]],
+        [1, 1, 0, 1, 1, 1, 1, 0, "u", 28, ["v", "id", "no state"]],
+        [1, 1, 0, 1, 1, 1, 1, 0, "u", 5, [msgspec.msgpack.Ext(2, b"")]],
+    ],
+)
+def test_an_unknown_command_is_refused(wrong: object) -> None:
+    with pytest.raises(CodecError):
+        decode_entry(msgspec.msgpack.encode(wrong))
+    with pytest.raises(CodecError):
+        decode_command(msgspec.msgpack.encode(wrong))
+
+
+def test_bytes_that_are_no_messagepack_are_refused() -> None:
+    for decode in (decode_entry, decode_command):
+        with pytest.raises(CodecError):
+            decode(b"\xc1")

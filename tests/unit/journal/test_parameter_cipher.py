@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.journal.test_snapshot import OneFile
 
-from warren.journal.codec import decode_entry, encode_entry
+from warren.journal.codec import decode_command, encode_command
 from warren.journal.recovery import recover
 from warren.journal.snapshot import JournalSnapshot
 from warren.metadata.commands import CommandContext, Json, MetadataCommand, PutVhost, SetParameter
@@ -20,11 +20,11 @@ def upstream(uri: Json) -> SetParameter:
 
 @pytest.mark.parametrize("uri", [URI, [URI, "amqp://plain"], "amqp://u:sécret\ud800@h"])
 def test_an_address_with_a_password_is_encrypted_and_decrypted(uri: Json) -> None:
-    data = encode_entry(1, [upstream(uri)], KEY)
+    data = encode_command(upstream(uri), KEY)
     assert b"cret" not in data
     assert (b"plain" in data) == isinstance(uri, list)
-    assert decode_entry(data, KEY) == (1, [upstream(uri)])
-    assert encode_entry(1, [upstream(uri)], KEY) == data
+    assert decode_command(data, KEY) == upstream(uri)
+    assert encode_command(upstream(uri), KEY) == data
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,20 @@ def test_an_address_with_a_password_is_encrypted_and_decrypted(uri: Json) -> Non
     ],
 )
 def test_nothing_else_is_encrypted(command: MetadataCommand) -> None:
-    assert encode_entry(1, [command], KEY) == encode_entry(1, [command])
-    assert decode_entry(encode_entry(1, [command], KEY), KEY) == (1, [command])
+    assert encode_command(command, KEY) == encode_command(command)
+    assert decode_command(encode_command(command, KEY), KEY) == command
 
 
 def test_without_the_key_an_address_stays_encrypted_and_can_be_written_again() -> None:
-    data = encode_entry(1, [upstream(URI)], KEY)
+    data = encode_command(upstream(URI), KEY)
     for cipher in (None, OTHER):
-        _, found = decode_entry(data, cipher)
-        assert found != [upstream(URI)]
-        assert encode_entry(1, found, cipher) == data
+        found = decode_command(data, cipher)
+        assert found != upstream(URI)
+        assert encode_command(found, cipher) == data
 
 
 def test_a_log_from_before_encryption_is_read() -> None:
-    assert decode_entry(encode_entry(1, [upstream(URI)]), KEY) == (1, [upstream(URI)])
+    assert decode_command(encode_command(upstream(URI)), KEY) == upstream(URI)
 
 
 def test_a_snapshot_has_encrypted_addresses() -> None:

@@ -1,10 +1,12 @@
-"""A snapshot restores every object that survives a restart, and no other."""
+"""A snapshot restores every object, of which a restart deletes those that do not survive it."""
 
 from collections.abc import Mapping
 
 from tests.exported import export_definitions
 
 from warren.journal.file_format import NAME
+from warren.journal.high_water_mark import HighWaterMarkFile
+from warren.journal.log_reader import RecoveredLog, replay
 from warren.journal.recovery import recover
 from warren.journal.snapshot import JournalSnapshot
 from warren.limits import JOURNAL_ROWS_MAX
@@ -55,10 +57,23 @@ def made(commands: list[MetadataCommand]) -> Metadata:
     return metadata
 
 
+def snapshot_of(metadata: Metadata) -> bytes:
+    return b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
+
+
 def again(metadata: Metadata) -> Metadata:
+    """The metadata after a restart."""
     found = Metadata()
-    data = b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
-    assert recover(OneFile(data), found).damage == []
+    assert recover(OneFile(snapshot_of(metadata)), found).damage == []
+    return found
+
+
+def replayed(metadata: Metadata) -> Metadata:
+    """The metadata that the snapshot contains."""
+    found = Metadata()
+    log = RecoveredLog(mark=HighWaterMarkFile(None))
+    replay(snapshot_of(metadata), found, log)
+    assert log.damage == []
     return found
 
 
@@ -79,7 +94,7 @@ def test_objects_of_several_entries_are_restored() -> None:
             ),
         ]
     )
-    found = again(metadata)
+    found = replayed(metadata)
     assert export_definitions(found, version="0") == export_definitions(metadata, version="0")
     assert found.index == metadata.index
     topologies = [both.vhosts.by_name["v"].topology for both in (found, metadata)]
@@ -87,7 +102,7 @@ def test_objects_of_several_entries_are_restored() -> None:
     assert list(topologies[0].bindings()) == list(topologies[1].bindings())
 
 
-def test_transient_objects_are_not_in_a_snapshot() -> None:
+def test_transient_objects_are_in_a_snapshot_and_deleted_at_a_restart() -> None:
     metadata = made(
         [
             PutVhost(name="v"),
@@ -103,10 +118,13 @@ def test_transient_objects_are_not_in_a_snapshot() -> None:
             ),
         ]
     )
+    whole, before = (of.vhosts.by_name["v"].topology for of in (replayed(metadata), metadata))
+    assert (whole.exchanges, whole.queues) == (before.exchanges, before.queues)
+    assert sorted(whole.bindings()) == sorted(before.bindings())
     topology = again(metadata).vhosts.by_name["v"].topology
     assert [name for name in topology.exchanges if name and not name.startswith("amq.")] == ["kept"]
     assert list(topology.queues) == ["kept"]
-    assert topology.queues["kept"].number == 4
+    assert topology.queues["kept"].number == 1
     assert [(binding.source, binding.destination) for binding in topology.bindings()] == [("kept", "kept")]
 
 

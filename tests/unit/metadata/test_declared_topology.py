@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from warren.limits_metadata import QUEUE_NUMBERS_MAX, TRANSIENT_NUMBERS_FROM
 from warren.metadata.commands import (
     DONE,
     EXISTING,
@@ -275,16 +276,31 @@ def test_a_queue_with_a_binding_takes_less_than_800_bytes(metadata: Metadata) ->
     assert used / 5_000 < 800
 
 
-def test_the_number_of_a_durable_queue_is_the_index_of_its_declaration(metadata: Metadata) -> None:
-    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=70, now=0))
-    metadata.apply(DeclareQueue(vhost="v", name="kept", durable=True), CommandContext(index=71, now=0))
-    metadata.apply(DeclareQueue(vhost="v", name="transient"), CommandContext(index=72, now=0))
-    metadata.apply(
-        DeclareQueue(vhost="v", name="own", durable=True, owner="c"), CommandContext(index=73, now=0)
-    )
+def test_queues_that_survive_a_restart_and_others_are_counted_each(metadata: Metadata) -> None:
+    for name, durable, owner in (
+        ("kept", True, None), ("kept", True, None), ("transient", False, None), ("own", True, "c"),
+        ("next", True, None),
+    ):  # fmt: skip
+        command = DeclareQueue(vhost="v", name=name, durable=durable, owner=owner)
+        metadata.apply(command, CommandContext(index=70, now=0))
     queues = topology_of(metadata).queues
-    assert {name: queue.number for name, queue in queues.items()} == {"kept": 70, "transient": 0, "own": 0}
-    assert [name for name, queue in queues.items() if queue.survives_restart] == ["kept"]
+    other = TRANSIENT_NUMBERS_FROM
+    assert {name: queue.number for name, queue in queues.items()} == {
+        "kept": 1, "transient": other, "own": other + 1, "next": 2,
+    }  # fmt: skip
+    assert [queue.stored_number for queue in queues.values()] == [1, 0, 0, 2]
+    assert [name for name, queue in queues.items() if queue.survives_restart] == ["kept", "next"]
+
+
+def test_a_durable_queue_without_a_number_in_the_stores_is_refused(metadata: Metadata) -> None:
+    metadata.next_number = QUEUE_NUMBERS_MAX
+    outcomes = [
+        metadata.apply(
+            DeclareQueue(vhost="v", name=name, durable=True), CommandContext(index=1, now=0)
+        ).outcome
+        for name in ("last", "more")
+    ]
+    assert outcomes == [Outcome.DONE, Outcome.REFUSED]
 
 
 def test_the_exclusive_queues_of_a_connection_are_deleted_together(apply: Apply, metadata: Metadata) -> None:
@@ -310,27 +326,11 @@ def test_exclusive_queues_are_deleted_with_their_bindings_in_bounded_steps(
     assert apply(DeleteExclusiveQueues(vhost="v", owner="c", count_max=3)) is DONE
 
 
-def test_orphans_are_the_auto_delete_exchanges_that_lose_their_last_binding(
-    apply: Apply, metadata: Metadata
-) -> None:
-    for name in ("first", "second", "kept"):
-        apply(DeclareExchange(vhost="v", name=name, type="fanout", auto_delete=name != "kept"))
-    apply(DeclareQueue(vhost="v", name="q"))
-    apply(Bind(vhost="v", source="first", destination="second", is_to_queue=False))
-    for source in ("second", "kept"):
-        apply(Bind(vhost="v", source=source, destination="q"))
-    topology = topology_of(metadata)
-    orphans = topology.orphans(topology.bindings_to_queue("q"))
-    assert [exchange.name for exchange in orphans] == ["second", "first"]
-    apply(Bind(vhost="v", source="second", destination="q", routing_key="again"))
-    assert topology.orphans(topology.bindings_to_queue("q")[:1]) == []
-
-
-def test_a_replayed_deletion_deletes_no_other_objects(apply: Apply, metadata: Metadata) -> None:
+def test_a_deletion_in_a_log_of_effects_deletes_no_other_objects(apply: Apply, metadata: Metadata) -> None:
     apply(DeclareExchange(vhost="v", name="x", type="fanout", auto_delete=True))
     apply(DeclareQueue(vhost="v", name="q"))
     apply(Bind(vhost="v", source="x", destination="q"))
-    metadata.is_replaying = True
+    metadata.is_cascading = False
     apply(DeleteQueue(vhost="v", name="q"))
     assert "x" in topology_of(metadata).exchanges
 

@@ -6,7 +6,15 @@ import pytest
 from tests.oracle.parameter_cases import ABSENT, POLICIES, SETS, SHOVEL, SHOVELS, UPSTREAMS, URI, shovel
 
 from warren.limits_relay import UPSTREAM_SET_SIZE_MAX, URIS_MAX
-from warren.metadata.commands import DONE, MetadataCommand, Outcome, Reply, SetParameter, SetPolicy
+from warren.metadata.commands import (
+    DONE,
+    CommandContext,
+    MetadataCommand,
+    Outcome,
+    Reply,
+    SetParameter,
+    SetPolicy,
+)
 from warren.metadata.federation_definition import (
     Upstream,
     parse_upstream,
@@ -140,8 +148,8 @@ def test_a_parameter_is_validated_when_it_is_set_and_not_when_it_is_replayed(
     vhost = metadata.vhost("v")
     assert vhost is not None
     assert vhost.parameters.by_key == {}
-    metadata.is_replaying = True
-    assert apply(command) is DONE
+    replayed = CommandContext(index=metadata.index + 1, now=0, is_accepted=True)
+    assert metadata.apply(command, replayed) is DONE
     assert parse_shovel(vhost.parameters.by_key["shovel", "n"]) == (
         'Unrecognised terms [{<<"nosuch">>,1}] in the shovel'
     )

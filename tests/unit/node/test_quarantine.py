@@ -109,10 +109,10 @@ def test_streams_not_deleted_by_a_command_are_quarantined_and_restored(tmp_path:
     folder.mkdir(parents=True)
     for number in (1, 7):
         (folder / segment_name(number, 0)).write_bytes(b"x")
-    metadata.index = 5
+    metadata.next_number = 6
     quarantine = Quarantine(tmp_path, metadata)
     quarantine.reconcile_streams("v", folder, set())
-    # Number 1 was deleted before change 5; number 7 is unknown.
+    # Number 1 was deleted before queue 6 was declared; number 7 is unknown.
     assert os.listdir(folder) == [segment_name(1, 0)]
     [item] = quarantine.items()
     assert (item.kind, item.vhost, item.number, item.byte_count) == ("stream", "v", 7, 1)
@@ -143,12 +143,15 @@ def test_a_number_is_deleted_by_a_command_unless_it_is_in_doubt() -> None:
     for index, name in ((2, "a"), (3, "b"), (4, "c")):
         metadata.apply(DeclareQueue(vhost="v", name=name, durable=True), CommandContext(index=index, now=0))
     metadata.apply(DeleteQueue(vhost="v", name="a"), CommandContext(index=5, now=0))
-    assert [number for number in range(9) if metadata.was_deleted(number)] == [0, 1, 2, 3, 4, 5]
+    assert [number for number in range(9) if metadata.was_deleted(number)] == [0, 1, 2, 3]
     metadata.apply(DoubtNumbers(until=100), CommandContext(index=6, now=0))
-    assert metadata.index == 100
+    assert metadata.next_number == 101
     assert not any(metadata.was_deleted(number) for number in range(1, 101))
+    for name in ("d", "e"):
+        metadata.apply(DeclareQueue(vhost="v", name=name, durable=True), CommandContext(index=7, now=0))
+        metadata.apply(DeleteQueue(vhost="v", name=name), CommandContext(index=8, now=0))
     metadata.apply(DeleteQueue(vhost="v", name="b"), CommandContext(index=101, now=0))
     metadata.apply(SettleNumbers(numbers=(77,)), CommandContext(index=102, now=0))
-    assert [number for number in range(1, 103) if metadata.was_deleted(number)] == [3, 77, 101, 102]
+    assert [number for number in range(1, 104) if metadata.was_deleted(number)] == [2, 77, 101, 102]
     metadata.apply(RemoveVhost(name="v"), CommandContext(index=103, now=0))
-    assert metadata.was_deleted(4)
+    assert metadata.was_deleted(3)

@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from warren.replication.raft.change import (
-    ChangeRefused,
-    ConfigurationChange,
-    changed,
-    decode_change,
-    encode_change,
-)
+from warren.replication.raft.change import ChangeRefused, ConfigurationChange, decode_change, encode_change
 from warren.replication.raft.log import NOT_NOW
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
@@ -74,11 +68,6 @@ def change_refusal(state: RaftState, change: ConfigurationChange) -> ChangeRefus
         return ChangeRefusal.JOINT
     if not state.configuration.is_joint and change.is_leaving:
         return ChangeRefusal.NOT_JOINT
-    try:
-        # Nothing that changes the configuration is pending, so it will be applied to this one.
-        changed(state.configuration, change)
-    except ChangeRefused:
-        return ChangeRefusal.IMPOSSIBLE
     return None
 
 

@@ -1,0 +1,228 @@
+"""Applies the records of a metadata file to empty metadata, and says what cannot be read."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from warren.journal.codec import (
+    CodecError,
+    decode_command,
+    decode_entry,
+    decode_hard_state,
+    decode_state_end,
+)
+from warren.journal.effects_codec import decode_effects
+from warren.journal.file_format import (
+    BATCH,
+    COMMANDS_SINCE,
+    EFFECTS,
+    EFFECTS_STATE_END,
+    ENTRY,
+    HARD,
+    HEAD_SIZE,
+    ORIGIN,
+    STATE,
+    STATE_END,
+    JournalError,
+    seed_of,
+    version_of,
+)
+from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMarkFile
+from warren.journal.parameter_cipher import Cipher
+from warren.metadata.commands import CommandContext, MetadataCommand, Outcome
+from warren.metadata.machine import Metadata
+from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
+from warren.store.record import encode, is_intact
+
+
+class JournalLossError(JournalError):
+    """A part of the log is missing; says where the log ends and what is missing."""
+
+    def __init__(self, at: int, reason: str, *, is_end: bool = False) -> None:
+        super().__init__(at, reason)
+        # True if the file is the right one, and only its end is lost.
+        self.is_end = is_end
+
+
+@dataclass(kw_only=True)
+class RecoveredLog:
+    """What was found of the log."""
+
+    # The file of the high-water mark, which the journal continues.
+    mark: HighWaterMarkFile
+    # None if there is no file, or if it does not contain the id.
+    log_id: bytes | None = None
+    generation: int = 0
+    version: int = 0
+    # Whether there is a file, the end of its last intact record, and the index of the last change in it.
+    is_there: bool = False
+    end: int = 0
+    index: int = 0
+    # The time at which the last command was proposed.
+    now: int = 0
+    # Records before the end that cannot be read.
+    damage: list[JournalError] = field(default_factory=list)
+    # What is missing; None if the log is complete.
+    loss: JournalLossError | None = None
+
+
+def replay(data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None = None) -> None:
+    """Rebuild `metadata` as it was when the file with the content `data` was written, and fill in `found`.
+
+    Raises JournalError for a newer format or a file of another kind.
+    """
+    found.is_there = True
+    if version_of(data) >= COMMANDS_SINCE:
+        _CommandReader(data, metadata, found, cipher).read()
+        return
+    metadata.is_cascading = False
+    try:
+        _EffectsReader(data, metadata, found, cipher).read()
+    finally:
+        metadata.is_cascading = True
+
+
+class _LogReader:
+    """One pass over a file of any format."""
+
+    # True if the rest of a batch cannot be read without a command in it.
+    _depends_on_all = False
+
+    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None) -> None:
+        self._cipher = cipher
+        self._data = data
+        self._seed = seed_of(data[:HEAD_SIZE])
+        found.version = version_of(data)
+        self._metadata = metadata
+        self._found = found
+        # The highest index in the log so far.
+        self._index = 0
+        # True behind the end of the state.
+        self._is_whole = False
+        # What is done with the body of a record of each kind; raises CodecError if it is unknown.
+        self._takers: dict[int, Callable[[bytes], None]] = {}
+
+    def read(self) -> None:
+        """Apply every record in order."""
+        data, seed = self._data, self._seed
+        batch = encode(BATCH, b"", seed)
+        at = HEAD_SIZE
+        while True:
+            size = is_intact(data, at, seed)
+            if size:
+                try:
+                    self._take(at, size)
+                except CodecError as error:
+                    self._damaged(at, str(error))
+                    if self._is_whole and self._depends_on_all:
+                        size = max(size, data.find(batch, at + size) - at)
+                at += size
+                continue
+            # Everything before a BATCH was synced, and so was the snapshot before the file was renamed.
+            synced = data.find(batch, at + 1)
+            if synced >= 0 or not self._is_whole:
+                self._damaged(at, "a record is damaged")
+            if synced < 0:
+                break
+            at = synced
+        self._metadata.index = self._found.index = self._index
+        self._found.end = at
+
+    def _take(self, at: int, size: int) -> None:
+        kind = self._data[at + RECORD_HEAD_SIZE - 1]
+        take = self._takers.get(kind)
+        if take is not None:
+            take(self._data[at + RECORD_HEAD_SIZE : at + size])
+        elif kind == ORIGIN:
+            body = self._data[at + RECORD_HEAD_SIZE : at + size]
+            self._found.log_id = body[:LOG_ID_SIZE]
+            self._found.generation = int.from_bytes(body[LOG_ID_SIZE:], "big")
+        elif kind != BATCH:
+            raise CodecError(f"a record of the unknown kind {kind}")
+
+    def _damaged(self, at: int, what: str) -> None:
+        self._found.damage.append(JournalError(at, what))
+
+    def _apply(self, command: MetadataCommand, context: CommandContext) -> None:
+        """Apply a part of the state, or an effect; CodecError if the state is refused."""
+        reply = self._metadata.apply(command, context)
+        # The log may contain commands that were refused when they were first applied.
+        if reply.outcome is Outcome.REFUSED and not self._is_whole:
+            raise CodecError(f"{type(command).__name__} is refused: {reply.text}")
+
+
+class _CommandReader(_LogReader):
+    """Reads commands: each does again what it did when it was applied first."""
+
+    _depends_on_all = True
+
+    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None) -> None:
+        super().__init__(data, metadata, found, cipher)
+        # True if commands may be missing before the next one.
+        self._is_gap = False
+        self._takers = {STATE: self._state, STATE_END: self._state_end, ENTRY: self._entry, HARD: self._hard}
+
+    def _damaged(self, at: int, what: str) -> None:
+        super()._damaged(at, what)
+        self._is_gap = True
+
+    def _state(self, body: bytes) -> None:
+        self._apply(decode_command(body, self._cipher), CommandContext(index=0, now=0, is_accepted=True))
+
+    def _state_end(self, body: bytes) -> None:
+        end = decode_state_end(body)
+        metadata = self._metadata
+        metadata.next_number = max(metadata.next_number, end.next_number)
+        metadata.next_transient_number = max(metadata.next_transient_number, end.next_transient_number)
+        self._is_whole = True
+        self._index, self._found.now = end.index, end.now
+
+    def _hard(self, body: bytes) -> None:
+        # A node alone has nobody else to vote for.
+        decode_hard_state(body)
+
+    def _entry(self, body: bytes) -> None:
+        logged = decode_entry(body, self._cipher)
+        index, position, metadata = logged.context.index, logged.position, self._metadata
+        if self._is_gap:
+            # Queues in commands that cannot be read have numbers that no other queue may get.
+            metadata.next_number = max(metadata.next_number, position.number)
+            self._is_gap = False
+        elif index != self._index + 1:
+            raise CodecError(f"change {index} follows change {self._index}")
+        elif position.commit == self._index and position.number != metadata.next_number:
+            raise CodecError(
+                f"change {index} was made when {position.number} was the next number of a queue, "
+                f"which is {metadata.next_number} here"
+            )
+        self._index, self._found.now = index, logged.context.now
+        metadata.apply(logged.command, logged.context)
+
+
+class _EffectsReader(_LogReader):
+    """Reads effects on durable objects: nothing is done that is not in the log."""
+
+    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None) -> None:
+        super().__init__(data, metadata, found, cipher)
+        self._takers = {EFFECTS: self._effects, EFFECTS_STATE_END: self._state_end}
+
+    def read(self) -> None:
+        """Apply every record in order; no number up to the last index is given to a queue again."""
+        super().read()
+        metadata = self._metadata
+        metadata.next_number = max(metadata.next_number, self._index + 1)
+
+    def _state_end(self, body: bytes) -> None:
+        self._is_whole = True
+        self._index = max(self._index, int.from_bytes(body, "big"))
+
+    def _effects(self, body: bytes) -> None:
+        index, commands = decode_effects(body, self._cipher)
+        self._index = max(self._index, index)
+        context = CommandContext(index=index, now=0, is_accepted=True)
+        for command in commands:
+            if index:
+                # The number of a queue was the index of its declaration.
+                self._metadata.next_number = index
+            self._apply(command, context)
+            # Doubted numbers were not used as indexes either.
+            self._index = max(self._index, self._metadata.next_number - 1)
