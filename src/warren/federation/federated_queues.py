@@ -25,9 +25,10 @@ from warren.metadata.events import (
 from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import upstreams_of_queue
 from warren.metadata.records import QueueRecord
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.demand import QueueDemand
 from warren.queues.local import LocalQueue
+from warren.queues.taking_queue import TakingQueue
 from warren.relay.link import Link
 from warren.relay.status import LinkKey, LinkKind
 
@@ -52,7 +53,7 @@ class _Federated:
 
     def __init__(self) -> None:
         self.links: dict[LinkKey, tuple[_MadeOf, QueueLink]] = {}
-        self.live: ClassicQueue | None = None
+        self.live: TakingQueue | None = None
         self.demand: QueueDemand | None = None
 
     def demand_changed(self) -> None:
@@ -173,8 +174,8 @@ class FederatedQueues:
         A virtual host that was restarted has another live queue.
         """
         federated = self._queues.get(key.vhost, {}).get(key.name)
-        live = self._find_queue(key.vhost, key.name)
-        if federated is None or not isinstance(live, ClassicQueue):
+        live = taking_queue(self._find_queue(key.vhost, key.name))
+        if federated is None or live is None:
             text = f"no queue '{key.name}' in vhost '{key.vhost}'"
             raise BrokerRefused(f"destination: {text}", NotFound.code)
         if federated.demand is None or federated.live is not live:

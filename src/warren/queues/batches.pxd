@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from warren.model.message cimport Message, published_at_of
-from warren.queues.classic cimport ClassicQueue
+from warren.queues.taking_queue cimport TakingQueue
 from warren.queues.queue cimport Delivery
 
 @cython.final
@@ -30,13 +30,13 @@ cdef class MessageColumns:
     cdef _append(self, int64_t place, Message message, bytes body, bint is_redelivered)
     @cython.locals(byte_count=int64_t, count=Py_ssize_t, delivery=Delivery)
     cpdef Py_ssize_t add_deliveries(
-        self, ClassicQueue queue, list deliveries, int64_t first, int64_t bytes_max
+        self, TakingQueue queue, list deliveries, int64_t first, int64_t bytes_max
     ) except -1
     cdef _number_shape(self, Message message)
 
 @cython.locals(byte_count=int64_t, delivery=Delivery)
-cpdef int64_t take_batch(ClassicQueue queue, list taken, Py_ssize_t count, int64_t bytes_max) except -1
+cpdef int64_t take_batch(TakingQueue queue, list taken, Py_ssize_t count, int64_t bytes_max) except -1
 @cython.locals(number=Py_ssize_t, delivery=Delivery, place=int64_t)
-cpdef extend_ranges(ClassicQueue queue, list deliveries, Py_ssize_t first, list found)
+cpdef extend_ranges(TakingQueue queue, list deliveries, Py_ssize_t first, list found)
 @cython.locals(number=Py_ssize_t, delivery=Delivery)
-cpdef acknowledge_batch(ClassicQueue queue, list deliveries, Py_ssize_t first, Py_ssize_t end)
+cpdef acknowledge_batch(TakingQueue queue, list deliveries, Py_ssize_t first, Py_ssize_t end)

@@ -7,8 +7,8 @@ the batch is done, without yielding to others.
 from array import array
 
 from warren.model.message import Message, published_at_of
-from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
+from warren.queues.taking_queue import TakingQueue
 
 _INT64_SIZE = 8
 _UINT32_SIZE = 4
@@ -109,7 +109,7 @@ class MessageColumns:
         self.count = count + 1
 
     def add_deliveries(
-        self, queue: ClassicQueue, deliveries: list[Delivery | None], first: int, bytes_max: int
+        self, queue: TakingQueue, deliveries: list[Delivery | None], first: int, bytes_max: int
     ) -> int:
         """Add those of `deliveries` that exist; the first of them is at place `first`.
 
@@ -134,7 +134,7 @@ class MessageColumns:
         self._kind = self._known.setdefault((message.address, message.property_list), len(self._known))
 
 
-def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, bytes_max: int) -> int:
+def take_batch(queue: TakingQueue, taken: list[Delivery | None], count: int, bytes_max: int) -> int:
     """Take up to `count` ready messages out of `queue`, and append them to `taken`.
 
     Stops before a body with which the bodies would exceed `bytes_max` bytes, unless nothing was taken yet;
@@ -156,7 +156,7 @@ def take_batch(queue: ClassicQueue, taken: list[Delivery | None], count: int, by
 
 
 def extend_ranges(
-    queue: ClassicQueue, deliveries: list[Delivery | None], first: int, found: list[int]
+    queue: TakingQueue, deliveries: list[Delivery | None], first: int, found: list[int]
 ) -> None:
     """Append to `found` the begin and end of each range of places of `deliveries`, from number `first` on."""
     for number in range(first, len(deliveries)):
@@ -169,7 +169,7 @@ def extend_ranges(
             found.append(place + 1)
 
 
-def acknowledge_batch(queue: ClassicQueue, deliveries: list[Delivery | None], first: int, end: int) -> None:
+def acknowledge_batch(queue: TakingQueue, deliveries: list[Delivery | None], first: int, end: int) -> None:
     """Acknowledge those of `deliveries` from number `first` up to, not including, `end` that exist."""
     for number in range(first, min(end, len(deliveries))):
         delivery: Delivery | None = deliveries[number]

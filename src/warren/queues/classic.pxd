@@ -6,7 +6,7 @@ from warren.model.message cimport Message, body_size_of
 from warren.queues.backlog cimport Backlog
 from warren.queues.consumers cimport ConsumerSet
 from warren.queues.unacked_pager cimport UnackedPager
-from warren.queues.local cimport LocalQueue
+from warren.queues.taking_queue cimport TakingQueue
 from warren.queues.queue cimport Consumer, Delivery, QueueHost
 
 cdef int _ACCEPTED
@@ -15,7 +15,7 @@ cdef int _HAS_EXPIRATION
 cdef int _PERSISTENT
 cdef int _NONE
 
-cdef class ClassicQueue(LocalQueue):
+cdef class ClassicQueue(TakingQueue):
     # What a publish to a waiting consumer looks at comes first, so that it lies together.
     cdef Consumer _sole
     cdef bint _refuses
@@ -32,7 +32,7 @@ cdef class ClassicQueue(LocalQueue):
     # True after the active consumer was cancelled, until something is settled or comes.
     cdef bint _is_held_back
     cdef object _ttl_record
-    cdef public object position_starts
+    cdef object _position_starts
 
     @cython.locals(consumer=Consumer)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1

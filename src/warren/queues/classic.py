@@ -19,11 +19,11 @@ from warren.queues.backlog import Backlog
 from warren.queues.consumers import ConsumerSet
 from warren.queues.demand_listener import DemandListener
 from warren.queues.disk_backlog import DiskBacklog
-from warren.queues.local import LocalQueue
 from warren.queues.message_backlog import MessageBacklog
 from warren.queues.position_starts import PositionStarts
 from warren.queues.priority_backlog import PriorityBacklog
 from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
+from warren.queues.taking_queue import TakingQueue
 from warren.queues.ttl_changes import TtlChanges, TtlRecord
 from warren.queues.unacked_pager import UnackedPager
 from warren.store.recovered_queue import RecoveredQueue
@@ -36,13 +36,25 @@ _PERSISTENT = PERSISTENT
 _NONE = -1
 
 
-class ClassicQueue(LocalQueue):
+class ClassicQueue(TakingQueue):
     """A queue whose messages are on this node."""
 
     __slots__ = (
-        "_attempts_max", "_bytes_max", "_consumers", "_expires_ms", "_has_kept_ttls", "_is_held_back",
-        "_length_max", "_ready", "_refuses", "_sole", "_ttl_ms", "_ttl_record", "_unacked_pager",
-        "_wake_when", "position_starts",
+        "_attempts_max",
+        "_bytes_max",
+        "_consumers",
+        "_expires_ms",
+        "_has_kept_ttls",
+        "_is_held_back",
+        "_length_max",
+        "_position_starts",
+        "_ready",
+        "_refuses",
+        "_sole",
+        "_ttl_ms",
+        "_ttl_record",
+        "_unacked_pager",
+        "_wake_when",
     )  # fmt: skip
 
     def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
@@ -60,7 +72,7 @@ class ClassicQueue(LocalQueue):
         self._has_kept_ttls = False
         self._ttl_record: TtlRecord | None = None
         # None until a consumer asks for positions.
-        self.position_starts: PositionStarts | None = None
+        self._position_starts: PositionStarts | None = None
         self.apply_settings(settings)
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -79,11 +91,7 @@ class ClassicQueue(LocalQueue):
         self._schedule()
 
     def attach_store(self, stores: Stores, number: int) -> None:
-        """Page messages of this queue, which must be empty, to `stores` if memory is short.
-
-        If the queue is durable, its persistent messages are stored there under its `number`, which is not 0
-        then.
-        """
+        """Page messages of this empty queue to `stores`; `number` is 0 unless persistent ones are stored."""
         if number:
             self._ttl_record = TtlRecord(stores.persistent, number)
         kept_ttls: dict[int, TtlChanges] = {}
@@ -180,10 +188,7 @@ class ClassicQueue(LocalQueue):
         return self._consumers
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Deliver `message` to a consumer, or enqueue it.
-
-        REFUSED if the queue is full and rejects publishes.
-        """
+        """Deliver or enqueue `message`; REFUSED if the queue is full and rejects publishes."""
         self.published_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
@@ -280,10 +285,7 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` ready messages from place `first` on, with their bodies; nothing is changed.
-
-        Raises ConnectionForced if a message cannot be read from disk.
-        """
+        """Up to `count` ready messages from place `first` on, with bodies; may raise ConnectionForced."""
         return self._ready.peek(first, count)
 
     def extent(self) -> list[range]:
@@ -295,10 +297,7 @@ class ClassicQueue(LocalQueue):
         return self._ready.last_place(message)
 
     def take(self, peeked: PeekedMessage) -> Delivery | None:
-        """Take the `peeked` message out of the queue for a move; None if it is not ready any more.
-
-        The caller must `release` the delivery or `give_back` it.
-        """
+        """Take the `peeked` message out of the queue for a move; None if it is not ready any more."""
         delivery = self._ready.take(peeked, self)
         if delivery is not None:
             self._count_unacked(delivery)
@@ -307,10 +306,7 @@ class ClassicQueue(LocalQueue):
         return delivery
 
     def take_unacked(self, peeked: PeekedMessage) -> Delivery | None:
-        """Take the `peeked` message as unacknowledged, to settle it like a delivery; None if it is not ready.
-
-        If there are many, the bodies of those on disk are dropped from memory.
-        """
+        """Take the `peeked` message as unacknowledged; None if it is not ready any more."""
         delivery = self.take(peeked)
         unacked_pager = self._unacked_pager
         if unacked_pager is not None and delivery is not None:
@@ -323,6 +319,14 @@ class ClassicQueue(LocalQueue):
         """Drop bodies of unacknowledged messages that are on disk, as far as they exceed the memory limit."""
         if self._unacked_pager is not None:
             self._unacked_pager.shrink()
+
+    def starts(self) -> PositionStarts | None:
+        """The starts that have given positions of this queue; None if nobody has asked for positions."""
+        return self._position_starts
+
+    def give_positions(self, starts: PositionStarts) -> None:
+        """Give positions away from now on, which are complete with `starts`."""
+        self._position_starts = starts
 
     def place_of(self, delivery: Delivery) -> int:
         """The place of `delivery`, to which it would return; the places are those of `peek`."""
@@ -357,10 +361,7 @@ class ClassicQueue(LocalQueue):
         self._ready.settled(delivery)
 
     def requeue(self, delivery: Delivery) -> None:
-        """Return `delivery` to its place, or dead-letter it if it exceeds the delivery limit.
-
-        `pump` delivers it again.
-        """
+        """Return `delivery` to its place, or dead-letter it if it exceeds the delivery limit."""
         self._uncount_unacked(delivery)
         delivery.attempts += 1
         delivery.consumer = None
@@ -387,10 +388,7 @@ class ClassicQueue(LocalQueue):
         self.pump()
 
     def remove_consumer(self, consumer: Consumer) -> None:
-        """Remove `consumer`; its unacknowledged messages stay with its channel. May auto-delete the queue.
-
-        Delivers nothing to others: `pump` does, after the channel has requeued its messages.
-        """
+        """Remove `consumer`; its unacknowledged messages stay with its channel. May auto-delete the queue."""
         if not self._consumers.remove(consumer):
             return
         self._host.consumer_count -= 1

@@ -7,7 +7,7 @@ queue does, and here that note is made once in each turn instead of once in each
 from collections.abc import Callable
 
 from warren.model.coroutine_driver import Later
-from warren.queues.classic import ClassicQueue
+from warren.queues.taking_queue import TakingQueue
 
 # Consumers of lower priorities are those of other brokers' queues, or yield to them: they demand nothing.
 PRIORITY_MIN = 0
@@ -18,7 +18,7 @@ class QueueDemand:
 
     __slots__ = ("_changed", "_consumers", "_is_closed", "_is_due", "_later", "_queue")
 
-    def __init__(self, queue: ClassicQueue, later: Later, changed: Callable[[], None]) -> None:
+    def __init__(self, queue: TakingQueue, later: Later, changed: Callable[[], None]) -> None:
         self._queue = queue
         self._later = later
         self._changed = changed

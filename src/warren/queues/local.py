@@ -13,6 +13,7 @@ from warren.model.samples import Samples
 from warren.queues.demand_listener import DemandListener
 from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
 from warren.queues.queue_counts import QueueCounts
+from warren.queues.stream_read_options import StreamReadOptions
 
 
 class LocalQueue(Queue):
@@ -154,10 +155,6 @@ class LocalQueue(Queue):
         """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
         raise NotImplementedError
 
-    def refuses(self, message: Message) -> bool:
-        """True if the queue is full for `message` and rejects publishes."""
-        return False
-
     def whole(self, delivery: Delivery) -> Message:
         """The message of `delivery` with its body. ConnectionForced if it cannot be read."""
         return delivery.message
@@ -180,7 +177,21 @@ class LocalQueue(Queue):
         """
         raise NotImplementedError
 
+    def check_prefetch(self, count: int) -> None:
+        """Raise an AmqpError if it needs another prefetch `count` of a new consumer."""
+
+    def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
+        """Obey `stream_read_options`, which only streams have, for `consumer`, which is added next."""
+
     # --- what does not --------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """False if the queue was deleted."""
+        return not self.is_deleted
+
+    def count_broker_published(self) -> None:
+        """Count the message that the broker itself has just published."""
+        self.broker_published_count += 1
 
     @property
     def is_local(self) -> bool:

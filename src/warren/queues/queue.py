@@ -215,6 +215,20 @@ class Queue:
         """Dead-letter or drop `delivery`, which was rejected."""
         raise NotImplementedError
 
+    def refuses(self, message: Message) -> bool:
+        """True if the queue is full for `message` and rejects publishes."""
+        return False
+
+    def exists(self) -> bool:
+        """False if the queue was deleted."""
+        return True
+
+    def check_positioned(self) -> None:
+        """Raise an AmqpError if messages cannot be published to it by their positions, exactly once."""
+
+    def count_broker_published(self) -> None:
+        """Count the message that the broker itself has just published."""
+
     def check_return(self) -> None:
         """Raise an AmqpError if the queue takes no messages back."""
 

@@ -13,7 +13,7 @@ acknowledgement only means that the consumer has room for more.
 
 from collections.abc import Callable, Iterator
 
-from warren.errors import AmqpNotImplemented
+from warren.errors import AmqpNotImplemented, PreconditionFailed
 from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.blind_copies import without_bcc
@@ -227,6 +227,18 @@ class StreamQueue(LocalQueue):
         """AmqpNotImplemented for automatic acknowledgement, since a reader must say when it has room."""
         if consumer.no_ack:
             raise self._unsupported("automatic acknowledgement")
+
+    def check_prefetch(self, count: int) -> None:
+        """PreconditionFailed without a prefetch count, since a reader must say how much it takes at once."""
+        if not count:
+            raise PreconditionFailed(
+                f"consumer prefetch count is not set for 'queue '{self.name}' in vhost '{self.vhost_name}''"
+            )
+
+    def check_positioned(self) -> None:
+        """PreconditionFailed: a stream does not remember which positions were published."""
+        name = f"stream '{self.name}' in vhost '{self.vhost_name}'"
+        raise PreconditionFailed(f"{name} cannot receive messages exactly once")
 
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
         """Deliver the messages that `stream_read_options` select to `consumer`, which is added next."""

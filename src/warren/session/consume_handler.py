@@ -12,11 +12,10 @@ from warren.model.arguments import not_integer
 from warren.model.coroutine_driver import Pending
 from warren.model.message_position import POSITIONS_ARGUMENT
 from warren.model.names import generated_name
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OFFSET_HEADER
 from warren.queues.position_starts import PositionStarts
-from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
 from warren.session.positioned_subscription import PositionedSubscription
 from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
@@ -81,19 +80,20 @@ class ConsumeHandler:
 
     async def _consume_with_positions(self, method: methods.BasicConsume) -> None:
         """Start a consumer that receives positions, when it is on disk which start has given them."""
-        queue = self._queue(method.queue)
-        if not isinstance(queue, ClassicQueue):
-            raise PreconditionFailed(f"{_described(queue)} is a stream, which has no positions but offsets")
+        named = self._queue(method.queue)
+        queue = taking_queue(named)
+        if queue is None:
+            raise PreconditionFailed(f"{_described(named)} is a stream, which has no positions but offsets")
         if method.no_ack:
             raise PreconditionFailed(f"'{POSITIONS_ARGUMENT}' needs acknowledgements")
-        if queue.position_starts is None:
-            queue.position_starts = self._new_starts(queue)
+        if queue.starts() is None:
+            queue.give_positions(self._new_starts(queue))
         await self._vhost.written()
         if queue.is_deleted:
             raise NotFound(f"no {_described(queue)}")
         await self._start(method, PositionedSubscription)
 
-    def _new_starts(self, queue: ClassicQueue) -> PositionStarts:
+    def _new_starts(self, queue: LocalQueue) -> PositionStarts:
         """Begin to give the positions of `queue` away; they are stored if its messages are."""
         number = self._queue_service.number_of(queue.name)
         stores = self._vhost.stores
@@ -115,17 +115,24 @@ class ConsumeHandler:
         )
         stream_read_options = self._reading(method, queue)
         await queue.admit(consumer)
-        if isinstance(queue, StreamQueue):
-            if not self._subscriber.prefetch:
-                raise PreconditionFailed(f"consumer prefetch count is not set for '{_described(queue)}'")
-            queue.set_read_options(consumer, stream_read_options)
+        queue.check_prefetch(self._subscriber.prefetch)
+        queue.set_read_options(consumer, stream_read_options)
         if isinstance(consumer, PositionedSubscription):
-            consumer.frame_size_max = self._outbox.frame_size_max
+            self._give_positions(queue, consumer)
         consumer.arguments = method.arguments
         self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
         self._subscriber.consume(queue, consumer)
+
+    def _give_positions(self, queue: LocalQueue, consumer: PositionedSubscription) -> None:
+        """Let `consumer` of `queue`, which gives positions, send them."""
+        taking = taking_queue(queue)
+        starts = None if taking is None else taking.starts()
+        assert taking is not None
+        assert starts is not None
+        consumer.taking_queue, consumer.starts = taking, starts
+        consumer.frame_size_max = self._outbox.frame_size_max
 
     def _consume_replies(self, method: methods.BasicConsume) -> None:
         if not method.no_ack:

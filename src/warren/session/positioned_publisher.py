@@ -14,9 +14,8 @@ from warren.limits_relay import POSITIONED_GROUP_MAX, POSITIONED_GROUP_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.model.message_position import MessagePosition, take_position
-from warren.queues.classic import ClassicQueue
-from warren.queues.local import LocalQueue
-from warren.queues.stream import StreamQueue
+from warren.queues.capabilities import existing, refusing_queue
+from warren.queues.queue import Queue
 from warren.session.confirms import Confirms
 from warren.vhost.published_positions import PublishedPositions
 from warren.vhost.vhost import ROUTED, UNROUTED, VirtualHost
@@ -71,10 +70,9 @@ class PositionedPublisher(ConfirmListener):
         position, self._position = self._position, None
         if position is None:
             raise PreconditionFailed("the message has no position, which the channel has announced")
-        for queue in destinations:
-            if isinstance(queue, StreamQueue):
-                name = f"stream '{queue.name}' in vhost '{queue.vhost_name}'"
-                raise PreconditionFailed(f"{name} cannot receive messages exactly once")
+        for destination in destinations:
+            queue: Queue = destination  # type: ignore[assignment]
+            queue.check_positioned()
         self._confirms.expect(sequence)
         self._due.append((message, destinations, position, sequence))
         self._due_size += len(message.content)
@@ -132,7 +130,7 @@ class PositionedPublisher(ConfirmListener):
                 place += 1
                 if ranges.has(position.start, position.place):
                     continue
-                if _is_refused(message, destinations):
+                if refusing_queue(destinations, message) is not None:
                     refused.append(sequence)
                     continue
                 ranges.add(position.start, position.place)
@@ -145,10 +143,7 @@ class PositionedPublisher(ConfirmListener):
         """Publish `message` to those of `destinations` that were not deleted since it was routed."""
         vhost = self._vhost
         exchange = vhost.router.exchanges.get(message.exchange)
-        if exchange is None or any(isinstance(one, LocalQueue) and one.is_deleted for one in destinations):
-            destinations = tuple(
-                one for one in destinations if not (isinstance(one, LocalQueue) and one.is_deleted)
-            )
+        destinations = existing(destinations)
         if exchange is None:
             vhost.publish_to_queues(destinations, message, None, 0)
         else:
@@ -167,8 +162,3 @@ def _runs(sequences: list[int], without: list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((sequence, sequence))
     return runs
-
-
-def _is_refused(message: Message, destinations: tuple[object, ...]) -> bool:
-    """True if one of the queues is full and refuses publishes."""
-    return any(isinstance(queue, ClassicQueue) and queue.refuses(message) for queue in destinations)

@@ -18,6 +18,7 @@ from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
 from warren.model.coroutine_driver import Later, drive
 from warren.model.turn import Turn
+from warren.queues.capabilities import taking_queue
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.position_starts import PositionStarts, forget_starts
@@ -72,7 +73,9 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             queue.is_auto_delete = record.auto_delete
             if vhost.stores is not None:
                 queue.attach_store(vhost.stores, record.stored_number)
-                queue.position_starts = _found_starts(vhost.stores, record.stored_number, random_bytes)
+                starts = _found_starts(vhost.stores, record.stored_number, random_bytes)
+                if starts is not None:
+                    queue.give_positions(starts)
             return queue
 
         after = dependencies.after
@@ -120,12 +123,14 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """
 
         def restore(record: QueueRecord, queue: LocalQueue) -> None:
-            if isinstance(queue, ClassicQueue):
+            restored = taking_queue(queue)
+            if restored is not None:
                 levels = found.pop(record.stored_number, {})
                 for level, messages in levels.items():
-                    queue.restore(level, messages)
-                if queue.position_starts is not None:
-                    _restore_starts(queue.position_starts, queue.settings.priority_max or 0, levels)
+                    restored.restore(level, messages)
+                starts = restored.starts()
+                if starts is not None:
+                    _restore_starts(starts, queue.settings.priority_max or 0, levels)
 
         yield from self.topology.recover(restore)
         yield from self.lease_service.restore()
@@ -205,8 +210,10 @@ def _found_starts(stores: Stores, number: int, random_bytes: Callable[[int], byt
 
 def _forget_starts(queue: LocalQueue) -> None:
     """Forget the starts of the deleted `queue`."""
-    if isinstance(queue, ClassicQueue) and queue.position_starts is not None:
-        queue.position_starts.forget()
+    taking = taking_queue(queue)
+    starts = None if taking is None else taking.starts()
+    if starts is not None:
+        starts.forget()
 
 
 def _restore_starts(starts: PositionStarts, priority_max: int, levels: dict[int, RecoveredQueue]) -> None:

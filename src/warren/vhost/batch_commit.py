@@ -21,8 +21,7 @@ from warren.errors import NotFound
 from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
-from warren.queues.classic import ClassicQueue
-from warren.queues.local import LocalQueue
+from warren.queues.capabilities import existing, refusing_queue, stream_queue
 from warren.queues.stream import StreamQueue
 from warren.routing.copies import has_copies
 from warren.routing.exchange import BY_CHANCE
@@ -97,7 +96,7 @@ class BatchCommit(ConfirmListener):
                 if reason:
                     break
                 if before + place < self._streamed:
-                    elsewhere = tuple(queue for queue in destinations if not isinstance(queue, StreamQueue))
+                    elsewhere = tuple(queue for queue in destinations if stream_queue(queue) is None)
                 elif _has_stream(destinations):
                     break
                 else:
@@ -147,13 +146,12 @@ class BatchCommit(ConfirmListener):
                 if self._route is not None:
                     count = chunk.count - place
             number = self._number(row)
-            for queue in destinations:
-                if isinstance(queue, StreamQueue):
-                    if count == 1:
-                        queue.publish_as(message, self._producer, number)
-                    else:
-                        queue.publish_run_as(chunk.run(place, message), self._producer, number)
-                    streams[queue] = None
+            for queue in filter(None, map(stream_queue, destinations)):
+                if count == 1:
+                    queue.publish_as(message, self._producer, number)
+                else:
+                    queue.publish_run_as(chunk.run(place, message), self._producer, number)
+                streams[queue] = None
             self._routed += [destinations] * count
             place += count
             row += count
@@ -166,7 +164,7 @@ class BatchCommit(ConfirmListener):
         if message.flags & HAS_HEADERS and has_copies(message.property_list):
             return None
         route = self._vhost.router.find(message.address, message)
-        is_sole = route.destinations and all(isinstance(queue, StreamQueue) for queue in route.destinations)
+        is_sole = route.destinations and all(map(stream_queue, route.destinations))
         return route if is_sole and route.decides != BY_CHANCE else None
 
     def _count_streamed(self, route: Route) -> int:
@@ -193,9 +191,7 @@ class BatchCommit(ConfirmListener):
             if name not in router.exchanges:
                 return (), f"no exchange '{name}' in vhost '{self._vhost.name}'"
             known = self._routed[row - self._routed_from]
-            destinations = tuple(
-                queue for queue in known if not (isinstance(queue, LocalQueue) and queue.is_deleted)
-            )
+            destinations = existing(known)
         else:
             self._seed_random_exchanges(row)
             try:
@@ -204,9 +200,9 @@ class BatchCommit(ConfirmListener):
                 return (), error.message
             finally:
                 self._seed_random_exchanges(None)
-        for queue in destinations:
-            if isinstance(queue, ClassicQueue) and queue.refuses(message):
-                return (), FULL.format(queue.name)
+        full = refusing_queue(destinations, message)
+        if full is not None:
+            return (), FULL.format(full.name)
         return destinations, ""
 
     def _seed_random_exchanges(self, row: int | None) -> None:
@@ -255,7 +251,7 @@ class _StreamConfirms(ConfirmListener):
 
 
 def _has_stream(destinations: tuple[object, ...]) -> bool:
-    return any(isinstance(queue, StreamQueue) for queue in destinations)
+    return any(map(stream_queue, destinations))
 
 
 def _row(chunk: Chunk, place: int, now: int) -> Message:

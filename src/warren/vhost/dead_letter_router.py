@@ -106,8 +106,7 @@ class DeadLetterRouter:
         for destination in destinations:
             if getattr(destination, "name", "") not in dead_letter.cycle_queues:
                 destination.publish(dead_letter.message, None, 0)  # type: ignore[attr-defined]
-                if isinstance(destination, LocalQueue):
-                    destination.broker_published_count += 1
+                destination.count_broker_published()  # type: ignore[attr-defined]
 
 
 def _nobody(text: str) -> None:

@@ -29,8 +29,9 @@ from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.model.coroutine_driver import Later, NextTurn, drive
 from warren.queues.batches import acknowledge_batch, extend_ranges, take_batch
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.queue import Delivery
+from warren.queues.taking_queue import TakingQueue
 from warren.vhost.queue_scan import scan_batch_max
 from warren.vhost.vhost import VirtualHost
 
@@ -49,7 +50,7 @@ class LeaseRequest(Struct, frozen=True, kw_only=True):
 class LeasedMessages(Struct, frozen=True):
     """The messages of a lease by number; None for a message that did not survive a restart."""
 
-    queue: ClassicQueue
+    queue: TakingQueue
     deliveries: list[Delivery | None]
 
 
@@ -115,8 +116,8 @@ class LeaseService:
         step.
         """
         for lease in list(self.leases.by_id.values()):
-            queue = self._vhost.queues.get(lease.queue)
-            if not isinstance(queue, ClassicQueue):
+            queue = taking_queue(self._vhost.queues.get(lease.queue))
+            if queue is None:
                 continue
             held = LeasedMessages(queue, [None] * lease.messages)
             yield from _take_again(lease, held)
@@ -128,7 +129,7 @@ class LeaseService:
         self._is_restored = True
         self._schedule()
 
-    async def grant(self, queue: ClassicQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
+    async def grant(self, queue: TakingQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
         """Grant the lease of `lease_request`, or return the existing one; None if no message is ready.
 
         Raises ResourceError if there are too many leases, or if the disk is full.
@@ -176,7 +177,7 @@ class LeaseService:
         held = sum(len(each.deliveries) for each in self.held.values())
         return LEASED_MESSAGES_MAX - held - sum(each.messages_max for each in self._granting.values())
 
-    async def _grant(self, queue: ClassicQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
+    async def _grant(self, queue: TakingQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
         deliveries: list[Delivery | None] = []
         ranges: list[int] = []
         try:
@@ -214,7 +215,7 @@ class LeaseService:
 
     async def _take(
         self,
-        queue: ClassicQueue,
+        queue: TakingQueue,
         lease_request: LeaseRequest,
         taken: list[Delivery | None],
         ranges: list[int],
@@ -268,8 +269,8 @@ class LeaseService:
                 pass
 
     async def _take_leased(self, lease: LeaseRecord) -> None:
-        queue = self._vhost.queues.get(lease.queue)
-        if isinstance(queue, ClassicQueue):
+        queue = taking_queue(self._vhost.queues.get(lease.queue))
+        if queue is not None:
             held = self.held[lease.id] = LeasedMessages(queue, [None] * lease.messages)
             for _ in _take_again(lease, held):
                 await NextTurn(self._dependencies.later)

@@ -19,8 +19,9 @@ from warren.limits import (
     PREVIEW_REASONS_MAX,
 )
 from warren.model.confirm_listener import ConfirmListener
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.queue import REFUSED, Delivery, PeekedMessage
+from warren.queues.taking_queue import TakingQueue
 from warren.vhost.move_router import CannotMove, MoveRoute, MoveRouter
 from warren.vhost.queue_scan import QueueScan, SelectionScan
 from warren.vhost.undo_log import UndoLog
@@ -64,7 +65,7 @@ class MessageMove(ConfirmListener):
 
     def __init__(
         self,
-        source: ClassicQueue,
+        source: TakingQueue,
         target: VirtualHost,
         queue_scan: QueueScan | SelectionScan,
         *,
@@ -177,9 +178,8 @@ class MessageMove(ConfirmListener):
         elif route.destinations:
             outcome = self._target.publish_to_queues(route.destinations, route.message, self, self.sent_count)
         if self.undo_log is not None:
-            for queue in route.destinations:
-                if isinstance(queue, ClassicQueue):
-                    self.undo_log.add(queue.name, queue.last_place(route.message))
+            for queue in filter(None, map(taking_queue, route.destinations)):
+                self.undo_log.add(queue.name, queue.last_place(route.message))
         return outcome
 
 

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from warren.errors import AmqpError
 from warren.limits import PREVIEW_DESTINATIONS_MAX
-from warren.queues.local import LocalQueue
+from warren.queues.capabilities import declared_queue
 from warren.queues.queue import PeekedMessage
 from warren.vhost.message_move import MessageFilter, MoveFailures
 from warren.vhost.move_router import CannotMove, MoveRoute, MoveRouter
@@ -78,5 +78,5 @@ class MovePreview:
 
 
 def _end(route: MoveRoute) -> MoveDestination:
-    names = tuple(queue.name for queue in route.destinations if isinstance(queue, LocalQueue))
+    names = tuple(queue.name for queue in filter(None, map(declared_queue, route.destinations)))
     return MoveDestination(route.message.exchange, route.message.routing_key, names)

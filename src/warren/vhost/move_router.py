@@ -13,6 +13,7 @@ from msgspec import Struct
 from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message, encode_address
+from warren.queues.capabilities import refusing_queue
 from warren.queues.local import LocalQueue
 from warren.queues.redrive_headers import (
     DeadLetterOrigin,
@@ -106,8 +107,7 @@ class RedriveRouter(Struct, frozen=True, kw_only=True):
         destinations = self.vhost.router.route(address, sent)
         if not destinations:
             raise CannotMove(UNROUTABLE)
-        for queue in destinations:
-            _check_room(queue, sent)
+        _check_room(destinations, sent)
         return MoveRoute(sent, destinations, is_routed=True)
 
     def _address(self, message: Message, origin: DeadLetterOrigin | None) -> bytes:
@@ -157,13 +157,14 @@ def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> LocalQueu
 
 def queue_route(queue: LocalQueue, message: Message) -> MoveRoute:
     """The route of `message` to `queue`; CannotMove if the queue would refuse it."""
-    _check_room(queue, message)
+    _check_room((queue,), message)
     return MoveRoute(message, (queue,))
 
 
-def _check_room(queue: object, message: Message) -> None:
-    if isinstance(queue, LocalQueue) and queue.refuses(message):
-        raise CannotMove(FULL.format(queue.name))
+def _check_room(destinations: tuple[object, ...], message: Message) -> None:
+    full = refusing_queue(destinations, message)
+    if full is not None:
+        raise CannotMove(FULL.format(full.name))
 
 
 def _known(origin: DeadLetterOrigin | None) -> DeadLetterOrigin:

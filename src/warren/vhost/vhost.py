@@ -132,8 +132,7 @@ class VirtualHost(QueueHost):
         for destination in self.router.route(message.address, message):
             queue: Queue = destination  # type: ignore[assignment]
             queue.publish(message, None, 0)
-            if isinstance(queue, LocalQueue):
-                queue.broker_published_count += 1
+            queue.count_broker_published()
 
     def trace_with(self, tracer: MessageTracer | None) -> None:
         """Trace messages with `tracer` from now on, or stop tracing if it is None."""

@@ -10,7 +10,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.operation import ColumnsQuery, PageQuery, documented, paged
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, missing, reply
 from warren.management.views.jobs import JobShape, job_view
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.queue import PeekedMessage
 from warren.queues.redrive_headers import redrive_number
 from warren.session.vhost_services import VhostServices
@@ -86,8 +86,8 @@ def _undoing(redrive: Job, undo_log: UndoLog, place: JobContext, id: str) -> Job
     steps = []
     vhost = place.target.vhost
     for name, places in undo_log.places.items():
-        queue = vhost.queues.get(name)
-        if isinstance(queue, ClassicQueue):
+        queue = taking_queue(vhost.queues.get(name))
+        if queue is not None:
             permit = Permit(place, queue)
             move_router = UndoRouter(
                 vhost=vhost, redrive=redrive.id, queue=redrive.queue, admit=permit.admit, undo_log=undo_log

@@ -41,7 +41,7 @@ from warren.metadata.commands import RenewLease
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.vhosts import VhostMetadata
 from warren.queues.batches import MessageColumns
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.vhost.lease_service import LeasedMessages, LeaseRequest, LeaseService
 
 _MS = 1000
@@ -117,8 +117,8 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     context = request_context(request, node)
     fields = await read_fields(request)
     name = request.match_info["queue"]
-    queue = readable_queue(context, name)
-    if not isinstance(queue, ClassicQueue):
+    queue = taking_queue(readable_queue(context, name))
+    if queue is None:
         raise bad_request(f"queue '{name}' is a stream, which has no leases: read it by offset")
     key = fields.text("key")
     if not 0 < len(key.encode("utf-8", "surrogateescape")) <= LEASE_KEY_SIZE_MAX:

@@ -28,9 +28,9 @@ from warren.metadata.definitions_import import table_value
 from warren.metadata.permissions import Permission
 from warren.model.message import Message
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
-from warren.queues.classic import ClassicQueue
 from warren.queues.queue import PeekedMessage
 from warren.queues.redrive_headers import origin_of
+from warren.queues.taking_queue import TakingQueue
 from warren.session.publish_rules import REPLY_TO, check_expiration
 from warren.vhost.message_edit import NO_EDIT, MessageEdit
 from warren.vhost.message_move import MessageFilter, MessageMove
@@ -104,7 +104,7 @@ for _body in (RedriveBody, MoveBody):
 class _MoveOptions(Struct, kw_only=True):
     """The options of a request to move messages."""
 
-    queue: ClassicQueue
+    queue: TakingQueue
     places: list[int]
     fits: MessageFilter
     limit: int | None
@@ -229,7 +229,7 @@ async def _preview(options: _MoveOptions, move_router: MoveRouter) -> dict[str, 
     return {**preview_view(preview), "next": None if is_complete else queue_scan.place}
 
 
-def _move_options(fields: BodyFields, queue: ClassicQueue) -> _MoveOptions:
+def _move_options(fields: BodyFields, queue: TakingQueue) -> _MoveOptions:
     """The fields match (conditions), group (cause of death), positions, limit, rate and dry_run."""
     texts = fields.get("match", [])
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):

@@ -24,9 +24,10 @@ from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import table_value
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message, encode_address
-from warren.queues.classic import ClassicQueue
+from warren.queues.capabilities import taking_queue
 from warren.queues.local import LocalQueue
 from warren.queues.queue import Delivery
+from warren.queues.taking_queue import TakingQueue
 from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
@@ -40,11 +41,11 @@ _TEXTS = (
 )  # fmt: skip
 # The range of each numeric property.
 _NUMBERS_MAX = {"delivery_mode": 255, "priority": 255, "timestamp": (1 << 64) - 1}
-_SETTLE: dict[object, Callable[[ClassicQueue, Delivery], None]] = {
-    "ack_requeue_true": ClassicQueue.requeue,
-    "reject_requeue_true": ClassicQueue.requeue,
-    "ack_requeue_false": ClassicQueue.acknowledge,
-    "reject_requeue_false": ClassicQueue.reject,
+_SETTLE: dict[object, Callable[[TakingQueue, Delivery], None]] = {
+    "ack_requeue_true": lambda queue, delivery: queue.requeue(delivery),
+    "reject_requeue_true": lambda queue, delivery: queue.requeue(delivery),
+    "ack_requeue_false": lambda queue, delivery: queue.acknowledge(delivery),
+    "reject_requeue_false": lambda queue, delivery: queue.reject(delivery),
 }
 _REQUEUE = ("ack_requeue_true", "reject_requeue_true")
 
@@ -185,7 +186,7 @@ def _unconfirmed(node: ManagedNode) -> str:
 
 
 async def _got(
-    queue: ClassicQueue, count: int, mode: str, view: Callable[[Delivery, int], dict[str, object]]
+    queue: TakingQueue, count: int, mode: str, view: Callable[[Delivery, int], dict[str, object]]
 ) -> list[dict[str, object]]:
     """Up to `count` messages as `view` shows them; messages to requeue go back at the end."""
     got: list[dict[str, object]] = []
@@ -212,7 +213,7 @@ async def _got(
     return got
 
 
-async def _fetched(queue: ClassicQueue) -> tuple[Delivery, int] | None:
+async def _fetched(queue: TakingQueue) -> tuple[Delivery, int] | None:
     """What `queue.fetch` returns; a message that comes after the request was cancelled is put back."""
     fetching = run_coroutine(queue.fetch(False))
     try:
@@ -224,7 +225,7 @@ async def _fetched(queue: ClassicQueue) -> tuple[Delivery, int] | None:
         raise _channel_error(error) from None
 
 
-def _put_back(queue: ClassicQueue, fetching: "asyncio.Future[tuple[Delivery, int] | None]") -> None:
+def _put_back(queue: TakingQueue, fetching: "asyncio.Future[tuple[Delivery, int] | None]") -> None:
     fetched = None if fetching.exception() is not None else fetching.result()
     if fetched is not None:
         queue.requeue(fetched[0])
@@ -236,10 +237,10 @@ def _trace(context: RequestContext, queue: LocalQueue, delivery: Delivery) -> No
         context.services.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, context.origin)
 
 
-def readable_classic_queue(context: RequestContext, name: str) -> ClassicQueue:
+def readable_classic_queue(context: RequestContext, name: str) -> TakingQueue:
     """The queue `name`; raises RequestRefused if the user may not read it or it is a stream."""
-    queue = readable_queue(context, name)
-    if not isinstance(queue, ClassicQueue):
+    queue = taking_queue(readable_queue(context, name))
+    if queue is None:
         raise bad_request(f"queue '{name}' is a stream: use peek or a consumer")
     return queue
 

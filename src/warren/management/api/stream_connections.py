@@ -27,7 +27,7 @@ from warren.management.views.stream_clients import (
     stream_publisher_view,
 )
 from warren.management.views.streams import StreamPublisher, stream_publishers_on
-from warren.queues.stream import StreamQueue
+from warren.queues.capabilities import stream_queue
 from warren.session.streams.connection import StreamConnection
 
 _connections = documented(query=ConnectionsQuery, response=paged(ConnectionShape))
@@ -67,8 +67,8 @@ async def publishers_of_stream(request: web.Request, node: ManagedNode) -> web.S
     """List the publishers of a stream."""
     seen = _seen(request, node)
     services = node.server.vhost_services.get(request.match_info["vhost"])
-    queue = None if services is None else services.vhost.queues.get(request.match_info["queue"])
-    if not isinstance(queue, StreamQueue):
+    queue = None if services is None else stream_queue(services.vhost.queues.get(request.match_info["queue"]))
+    if queue is None:
         raise missing()
     found = [one for one in stream_publishers_on(seen) if one[1].stream is queue]
     return await _reply_publishers(request, node, found)

@@ -44,6 +44,7 @@ from warren.management.views.streams import (
     stream_view,
     streams_in,
 )
+from warren.queues.capabilities import stream_queue
 from warren.queues.stream import StreamQueue
 
 # The response header with the offset from which to continue.
@@ -183,7 +184,7 @@ def _gone(first: int) -> dict[str, object]:
 
 def _named(request: web.Request, node: ManagedNode) -> StreamQueue:
     name = request.match_info["queue"]
-    queue = readable_queue(request_context(request, node), name)
-    if not isinstance(queue, StreamQueue):
+    queue = stream_queue(readable_queue(request_context(request, node), name))
+    if queue is None:
         raise RequestRefused(error_reply(404, "not_found", f"queue '{name}' is not a stream"))
     return queue

@@ -9,9 +9,9 @@ from warren.management.views.bindings import properties_key
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.model.message import Message
+from warren.queues.capabilities import declared_queue
 from warren.queues.local import LocalQueue
 from warren.queues.publish_forecast import forecast_publish, lifetime_ms
-from warren.queues.reply import ReplyQueue
 from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
 from warren.routing.route_trace import BindingVerdict, ExchangeVisit, ReachedQueue, RouteTrace
 from warren.vhost.vhost import VirtualHost
@@ -107,7 +107,7 @@ deprecate(TraceShape, is_changed="is_topology_changed", misses="unmatched", miss
 
 def is_shown(binding: Binding) -> bool:
     """False for a client's direct reply-to queue: its name would let others reply in its place."""
-    return not isinstance(binding.destination, ReplyQueue)
+    return isinstance(binding.destination, Exchange) or declared_queue(binding.destination) is not None
 
 
 def trace_view(vhost: VirtualHost, trace: RouteTrace, message: Message, size: int) -> JsonObject:
@@ -130,8 +130,8 @@ def _reached(vhost: VirtualHost, reached: ReachedQueue, message: Message, size: 
         "matched_bindings": [_judged(judged) for judged in reached.through],
         "bindings": reached.count,
     }
-    queue = reached.queue
-    if not isinstance(queue, LocalQueue):
+    queue = declared_queue(reached.queue)
+    if queue is None:
         answered = {"name": _REPLY, "outcome": "accepted", "reason": "a client that waits for a reply"}
         return with_deprecated(RoutedQueueShape, answered | facts)
     expiration = message.properties().expiration

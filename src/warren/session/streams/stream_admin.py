@@ -9,6 +9,7 @@ from warren.errors import AccessRefused, AmqpError, InternalError, NotFound, Res
 from warren.metadata.records import BindingRecord
 from warren.model.message import BODY_END, NO_PROPERTIES, encode_address, new_message
 from warren.model.names import stripped
+from warren.queues.capabilities import stream_queue
 from warren.queues.stream import StreamQueue
 from warren.session.vhost_services import VhostServices
 from warren.vhost.requester import Requester
@@ -58,8 +59,8 @@ class StreamAdmin:
 
     def find(self, name: str) -> StreamQueue:
         """Return the stream `name`; CommandRefused if there is none."""
-        queue = self._services.vhost.queues.get(name)
-        if not isinstance(queue, StreamQueue):
+        queue = stream_queue(self._services.vhost.queues.get(name))
+        if queue is None:
             raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
         return queue
 
@@ -98,7 +99,7 @@ class StreamAdmin:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED) from None
         message = new_message(address, NO_PROPERTIES, BODY_END, vhost.turn.now())
         found = vhost.router.route(address, message)
-        return tuple(queue.name for queue in found if isinstance(queue, StreamQueue))
+        return tuple(queue.name for queue in filter(None, map(stream_queue, found)))
 
     def partitions(self, super_stream: str) -> tuple[str, ...]:
         """The streams of `super_stream`, each as often as it is bound, in the order of its bindings.
