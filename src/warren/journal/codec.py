@@ -19,7 +19,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from warren.journal.log_schema import ABSENT, KINDS, ROWS, Kind
+from warren.journal.log_schema import ABSENT, KINDS, ROWS, CommandKind
 from warren.journal.parameter_cipher import Cipher, decrypted_command, encrypted_command
 from warren.metadata.commands import CommandContext, Json, MetadataCommand
 from warren.metadata.incarnation import Incarnation
@@ -321,7 +321,7 @@ _CODECS |= {
 }
 
 
-def _layout(kind: Kind) -> _Layout:
+def _layout(kind: CommandKind) -> _Layout:
     layout = _Layout(kind.command, kind.fields)
     layout.number = kind.number
     return layout

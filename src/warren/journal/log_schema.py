@@ -21,7 +21,7 @@ from warren.metadata.leases import LeaseRecord
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 
 
-class Kind(Struct, frozen=True):
+class CommandKind(Struct, frozen=True):
     """A kind of command: its number, its class, and the names of its fields in the order of their places."""
 
     number: int
@@ -30,55 +30,57 @@ class Kind(Struct, frozen=True):
 
 
 KINDS = (
-    Kind(1, commands.PutVhost, ("name", "description", "tags", "default_queue_type", "tracing")),
-    Kind(2, commands.RemoveVhost, ("name",)),
-    Kind(3, commands.SetVhostLimits, ("vhost", "limits")),
-    Kind(4, commands.PutUser, ("name", "password_hash", "hashing_algorithm", "tags", "limits")),
-    Kind(5, commands.RemoveUser, ("name",)),
-    Kind(6, commands.SetUserTags, ("name", "tags")),
-    Kind(7, commands.SetUserLimits, ("name", "limits")),
-    Kind(8, commands.SetPermissions, ("user", "vhost", "configure", "write", "read")),
-    Kind(9, commands.ClearPermissions, ("user", "vhost")),
-    Kind(10, commands.SetTopicPermissions, ("user", "vhost", "exchange", "write", "read")),
-    Kind(11, commands.ClearTopicPermissions, ("user", "vhost", "exchange")),
-    Kind(
+    CommandKind(1, commands.PutVhost, ("name", "description", "tags", "default_queue_type", "tracing")),
+    CommandKind(2, commands.RemoveVhost, ("name",)),
+    CommandKind(3, commands.SetVhostLimits, ("vhost", "limits")),
+    CommandKind(4, commands.PutUser, ("name", "password_hash", "hashing_algorithm", "tags", "limits")),
+    CommandKind(5, commands.RemoveUser, ("name",)),
+    CommandKind(6, commands.SetUserTags, ("name", "tags")),
+    CommandKind(7, commands.SetUserLimits, ("name", "limits")),
+    CommandKind(8, commands.SetPermissions, ("user", "vhost", "configure", "write", "read")),
+    CommandKind(9, commands.ClearPermissions, ("user", "vhost")),
+    CommandKind(10, commands.SetTopicPermissions, ("user", "vhost", "exchange", "write", "read")),
+    CommandKind(11, commands.ClearTopicPermissions, ("user", "vhost", "exchange")),
+    CommandKind(
         12,
         commands.SetPolicy,
         ("vhost", "name", "pattern", "definition", "priority", "apply_to", "is_operator"),
     ),
-    Kind(13, commands.ClearPolicy, ("vhost", "name", "is_operator")),
-    Kind(14, commands.SetParameter, ("vhost", "component", "name", "value", "user")),
-    Kind(15, commands.ClearParameter, ("vhost", "component", "name")),
-    Kind(16, commands.SetGlobalParameter, ("name", "value")),
-    Kind(17, commands.ClearGlobalParameter, ("name",)),
-    Kind(
+    CommandKind(13, commands.ClearPolicy, ("vhost", "name", "is_operator")),
+    CommandKind(14, commands.SetParameter, ("vhost", "component", "name", "value", "user")),
+    CommandKind(15, commands.ClearParameter, ("vhost", "component", "name")),
+    CommandKind(16, commands.SetGlobalParameter, ("name", "value")),
+    CommandKind(17, commands.ClearGlobalParameter, ("name",)),
+    CommandKind(
         18,
         commands.DeclareExchange,
         ("vhost", "name", "type", "durable", "auto_delete", "internal", "arguments", "user"),
     ),
-    Kind(19, commands.DeleteExchange, ("vhost", "name", "if_unused")),
-    Kind(
+    CommandKind(19, commands.DeleteExchange, ("vhost", "name", "if_unused")),
+    CommandKind(
         20,
         commands.DeclareQueue,
         ("vhost", "name", "durable", "auto_delete", "owner", "arguments", "user"),
     ),
-    Kind(21, commands.PauseQueue, ("vhost", "name", "is_paused")),
-    Kind(22, commands.DeleteQueue, ("vhost", "name")),
-    Kind(23, commands.DeleteExclusiveQueues, ("vhost", "owner", "count_max")),
-    Kind(24, commands.Bind, ("vhost", "source", "destination", "is_to_queue", "routing_key", "arguments")),
-    Kind(
+    CommandKind(21, commands.PauseQueue, ("vhost", "name", "is_paused")),
+    CommandKind(22, commands.DeleteQueue, ("vhost", "name")),
+    CommandKind(23, commands.DeleteExclusiveQueues, ("vhost", "owner", "count_max")),
+    CommandKind(
+        24, commands.Bind, ("vhost", "source", "destination", "is_to_queue", "routing_key", "arguments")
+    ),
+    CommandKind(
         25,
         commands.Unbind,
         ("vhost", "source", "destination", "is_to_queue", "routing_key", "arguments"),
     ),
-    Kind(26, commands.GrantLease, ("vhost", "lease")),
-    Kind(27, commands.RenewLease, ("vhost", "id", "expires_at")),
-    Kind(28, commands.EndLease, ("vhost", "id", "state")),
-    Kind(29, commands.RestoreTopology, ("vhost", "exchanges", "queues", "bindings")),
-    Kind(30, commands.RememberRemoved, ("names",)),
-    Kind(31, commands.DoubtNumbers, ("until",)),
-    Kind(32, commands.SettleNumbers, ("numbers",)),
-    Kind(33, commands.DeleteEphemeral, ("node", "incarnation", "count_max")),
+    CommandKind(26, commands.GrantLease, ("vhost", "lease")),
+    CommandKind(27, commands.RenewLease, ("vhost", "id", "expires_at")),
+    CommandKind(28, commands.EndLease, ("vhost", "id", "state")),
+    CommandKind(29, commands.RestoreTopology, ("vhost", "exchanges", "queues", "bindings")),
+    CommandKind(30, commands.RememberRemoved, ("names",)),
+    CommandKind(31, commands.DoubtNumbers, ("until",)),
+    CommandKind(32, commands.SettleNumbers, ("numbers",)),
+    CommandKind(33, commands.DeleteEphemeral, ("node", "incarnation", "count_max")),
 )
 
 # The rows of records inside of commands, with the same rules.

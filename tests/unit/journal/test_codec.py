@@ -24,7 +24,7 @@ from warren.journal.codec import (
     encode_state_end,
 )
 from warren.journal.effects_codec import decode_effects
-from warren.journal.log_schema import Kind
+from warren.journal.log_schema import CommandKind
 from warren.metadata import commands
 from warren.metadata.commands import (
     INTERNAL_USER,
@@ -202,7 +202,7 @@ def test_the_end_of_a_snapshot_and_a_hard_state_are_decoded_as_they_were_encoded
 
 
 def test_a_field_that_did_not_exist_has_the_value_of_that_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Kind(13, commands.ClearPolicy, ("vhost", None, "name", "is_operator"))
+    kind = CommandKind(13, commands.ClearPolicy, ("vhost", None, "name", "is_operator"))
     monkeypatch.setattr(codec, "ABSENT", {(commands.ClearPolicy, "is_operator"): True})
     monkeypatch.setitem(codec._LAYOUTS_BY_NUMBER, 13, codec._layout(kind))
     # The second field is not used any more, and the last one is new.
