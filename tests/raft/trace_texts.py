@@ -133,6 +133,7 @@ LEVELS = {
     TraceEvent.APPEND_REJECTED: Level.DEBUG,
     TraceEvent.REJECTION_RECEIVED: Level.DEBUG,
     TraceEvent.PROGRESS_DECREASED: Level.DEBUG,
+    TraceEvent.SNAPSHOT_WITHHELD: Level.DEBUG,
     TraceEvent.SNAPSHOT_SENT: Level.DEBUG,
     TraceEvent.REPLICATION_PAUSED: Level.DEBUG,
     TraceEvent.REPLICATION_RESUMED: Level.DEBUG,
@@ -209,6 +210,7 @@ TEXTS: dict[TraceEvent, Callable[..., Any]] = {
     TraceEvent.PROGRESS_DECREASED: lambda peer, progress: (
         f"$ decreased progress of {peer} to [{progress_text(progress)}]"
     ),
+    TraceEvent.SNAPSHOT_WITHHELD: "$ ignore sending snapshot to {} since it is not recently active".format,
     TraceEvent.SNAPSHOT_SENT: _snapshot_sent,
     TraceEvent.REPLICATION_PAUSED: _with_progress("paused sending replication messages to"),
     TraceEvent.REPLICATION_RESUMED: _with_progress(

@@ -171,6 +171,7 @@ def send_append(state: RaftState, peer: int, *, is_empty_allowed: bool = True) -
 def send_snapshot(state: RaftState, peer: int, progress: Progress) -> bool:
     """Send a snapshot to a member that answers; nothing else is sent to it until it has that."""
     if not progress.is_active:
+        state.trace.event(TraceEvent.SNAPSHOT_WITHHELD, peer)
         return False
     snapshot = state.log.take_snapshot()
     if snapshot is None:

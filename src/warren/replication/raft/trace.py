@@ -41,6 +41,7 @@ class TraceEvent(Enum):
     APPEND_REJECTED = "append rejected"  # own term at the index, message
     REJECTION_RECEIVED = "rejection received"  # message
     PROGRESS_DECREASED = "progress decreased"  # peer, progress
+    SNAPSHOT_WITHHELD = "snapshot withheld"  # peer, which was not heard of lately
     SNAPSHOT_SENT = "snapshot sent"  # first index, commit, snapshot, peer, progress
     REPLICATION_PAUSED = "replication paused"  # peer, progress
     REPLICATION_RESUMED = "replication resumed"  # peer, progress

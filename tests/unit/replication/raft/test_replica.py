@@ -178,8 +178,8 @@ def test_an_acknowledgement_of_a_former_term_does_not_count() -> None:
     first = ready_of(follower)
     group[2].step(RaftMessage(MessageKind.APPEND, 2, 3, 2, 11, 1, (Entry(2, 12),), 11))
     ready_of(follower)
-    # The same entry as in the first write is in flight again.
-    group[2].step(RaftMessage(MessageKind.APPEND, 2, 1, 3, 11, 1, (Entry(3, 12),), 11))
+    # A third leader brings back the entry of the first write; its replacement is still being written.
+    group[2].step(RaftMessage(MessageKind.APPEND, 2, 1, 3, 11, 1, (Entry(1, 12),), 11))
     ready_of(follower)
     assert first.written is not None
     group[2].written(first.written)
@@ -189,7 +189,7 @@ def test_an_acknowledgement_of_a_former_term_does_not_count() -> None:
     assert group[2].log.offset == 12
     follower.write()
     assert group[2].log.offset == 13
-    assert follower.storage.term(12) == 3
+    assert follower.storage.term(12) == 1
 
 
 # Elections.
@@ -241,6 +241,19 @@ def test_a_replica_that_was_cut_off_does_not_depose_the_leader() -> None:
     assert group[1].soft_state.role is Role.LEADER
 
 
+def test_a_candidate_that_is_behind_learns_of_the_term_from_a_refused_pre_vote() -> None:
+    group = Group(THREE, GUARDED)
+    group[2].step(RaftMessage(MessageKind.VOTE, 2, 3, 5, 10, 1))
+    ready_of(group.members[2])
+    group[2].step(RaftMessage(MessageKind.PRE_VOTE, 2, 1, 3, 10, 1))
+    (answer,) = ready_of(group.members[2]).messages_after
+    assert (answer.kind, answer.to, answer.term) == (MessageKind.PRE_VOTE_RESPONSE, 1, 5)
+    assert answer.is_rejected
+    group[1].campaign()
+    group[1].step(answer)
+    assert (group[1].hard_state.term, group[1].soft_state.role) == (5, Role.FOLLOWER)
+
+
 def test_a_leader_without_a_majority_steps_down() -> None:
     group = group_of_three(GUARDED)
     group.isolate(1)
@@ -286,6 +299,18 @@ def test_a_second_change_waits_until_the_first_is_applied() -> None:
     group.settle()
     assert group[1].configuration == Configuration((1, 2))
     assert group.members[1].applied[-1].kind is EntryKind.NORMAL
+
+
+def test_a_change_that_is_committed_and_not_applied_keeps_others_waiting() -> None:
+    group = group_of_three()
+    group[1].propose_change(removal_of(3))
+    ready_of(group.members[1])
+    group.members[1].write()
+    group[1].step(RaftMessage(MessageKind.APPEND_RESPONSE, 1, 2, 1, 12))
+    assert group[1].hard_state.commit == 12
+    assert group[1].change_refusal(removal_of(2)) is ChangeRefusal.UNAPPLIED
+    group.settle()
+    assert group[1].change_refusal(removal_of(2)) is None
 
 
 def test_a_new_leader_takes_its_last_entry_for_a_change_that_may_not_be_applied() -> None:
