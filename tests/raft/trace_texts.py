@@ -7,7 +7,7 @@ from typing import Any
 from tests.raft.texts import KINDS, change_text, configuration_text, progress_text
 
 from warren.replication.raft.change import Configuration, ConfigurationChange
-from warren.replication.raft.log import RaftLog
+from warren.replication.raft.raft_log import RaftLog
 from warren.replication.raft.raft_messages import EntryId, HardState, MessageKind, RaftMessage, Snapshot
 from warren.replication.raft.trace import ChangeRefusal, Trace, TraceEvent
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from warren.replication.raft.change import ChangeRefused, ConfigurationChange, decode_change, encode_change
-from warren.replication.raft.log import NOT_NOW
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
+from warren.replication.raft.raft_log import NOT_NOW
 from warren.replication.raft.raft_messages import NOBODY, Entry, EntryKind, MessageKind, RaftMessage
 from warren.replication.raft.raft_settings import ReadMode
 from warren.replication.raft.ready import ReadState, Role

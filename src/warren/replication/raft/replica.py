@@ -17,8 +17,8 @@ from warren.replication.raft.election import (
     reject_vote,
     start_election,
 )
-from warren.replication.raft.log import RaftLog
 from warren.replication.raft.member_progress import Progress
+from warren.replication.raft.raft_log import RaftLog
 from warren.replication.raft.raft_messages import (
     NOBODY,
     RESPONSES,

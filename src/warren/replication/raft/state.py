@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from warren.replication.raft.change import Configuration
-from warren.replication.raft.log import RaftLog, RaftStorage
 from warren.replication.raft.member_progress import InFlight, Progress
 from warren.replication.raft.quorum import VoteResult, joint_index, joint_vote
+from warren.replication.raft.raft_log import RaftLog, RaftStorage
 from warren.replication.raft.raft_messages import NOBODY, HardState, MessageKind, RaftMessage
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.read_index import PendingReads

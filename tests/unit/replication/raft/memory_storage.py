@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from warren.replication.raft.change import Configuration
-from warren.replication.raft.log import NOT_NOW
+from warren.replication.raft.raft_log import NOT_NOW
 from warren.replication.raft.raft_messages import Entry, HardState, Snapshot
 
 

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.replication.raft.memory_storage import MemoryStorage
 
 from warren.replication.raft.change import Configuration
-from warren.replication.raft.log import NOT_NOW, RaftLog
+from warren.replication.raft.raft_log import NOT_NOW, RaftLog
 from warren.replication.raft.raft_messages import Entry, EntryId, EntryKind, Snapshot
 from warren.replication.raft.trace import Trace
 
