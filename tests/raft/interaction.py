@@ -18,7 +18,6 @@ from warren.replication.raft.change import (
     ConfigurationChange,
     MemberChange,
     Transition,
-    decode_change,
 )
 from warren.replication.raft.raft_messages import Entry, EntryKind, MessageKind, RaftMessage, Snapshot
 from warren.replication.raft.raft_settings import RaftSettings, ReadMode
@@ -311,8 +310,7 @@ class Interaction:
         for entry in entries:
             configuration = node.storage.configuration
             if entry.kind is EntryKind.CHANGE:
-                assert isinstance(entry.payload, bytes)
-                configuration = node.replica.apply_change(decode_change(entry.payload))
+                configuration = node.replica.apply_change(entry)
             node.storage.has_applied(entry, configuration)
 
     # Delivering.

@@ -23,7 +23,6 @@ from warren.replication.raft.change import (
     ConfigurationChange,
     MemberChange,
     MemberChangeKind,
-    decode_change,
 )
 from warren.replication.raft.quorum import VoteResult, joint_vote
 from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, RaftMessage, Snapshot
@@ -234,8 +233,7 @@ class RaftSimulation:
             assert entry.index == node.applied + 1, f"{entry.index} is applied behind {node.applied}"
             configuration = node.replica.configuration
             if entry.kind is EntryKind.CHANGE:
-                assert isinstance(entry.payload, bytes)
-                configuration = node.replica.apply_change(decode_change(entry.payload))
+                configuration = node.replica.apply_change(entry)
             node.machine = hash((node.machine, entry.term, entry.kind, entry.payload))
             node.applied = entry.index
             state = self.states.setdefault(entry.index, node.machine)

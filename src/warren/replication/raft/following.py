@@ -119,6 +119,7 @@ def _restore(state: RaftState, snapshot: Snapshot) -> bool:
     log.restore(snapshot)
     state.progress = {}
     state.configuration = Configuration()
+    state.configuration_index = snapshot.index
     switch(state, snapshot.configuration)
     state.trace.event(TraceEvent.SNAPSHOT_INSTALLED, log.commit, log.last_id(), snapshot)
     return True

@@ -174,7 +174,8 @@ def send_snapshot(state: RaftState, peer: int, progress: Progress) -> bool:
         state.trace.event(TraceEvent.SNAPSHOT_WITHHELD, peer)
         return False
     snapshot = state.log.take_snapshot()
-    if snapshot is None:
+    if snapshot is None or peer not in snapshot.configuration.members:
+        # None is ready, or one that is older than the member.
         return False
     assert snapshot.index > 0, "an empty snapshot"
     state.trace.event(

@@ -1,17 +1,22 @@
 """Changes of the configuration: a replica switches when it applies them, not before."""
 
-from warren.replication.raft.change import Configuration, ConfigurationChange, changed
+from warren.replication.raft.change import Configuration, changed, decode_change
 from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_append
 from warren.replication.raft.member_progress import Progress
-from warren.replication.raft.raft_messages import NOBODY
+from warren.replication.raft.raft_messages import NOBODY, Entry
 from warren.replication.raft.ready import Role
 from warren.replication.raft.state import RaftState
 from warren.replication.raft.trace import TraceEvent
 
 
-def apply_change(state: RaftState, change: ConfigurationChange) -> Configuration:
-    """Switch to the configuration after a committed change, and return it."""
-    switch(state, changed(state.configuration, change))
+def apply_change(state: RaftState, entry: Entry) -> Configuration:
+    """Switch to the configuration after a committed change, and return it.
+
+    A change that is being applied while a snapshot arrives that contains it changes nothing.
+    """
+    if entry.index > state.configuration_index:
+        assert isinstance(entry.payload, bytes), "the payload of a change is bytes"
+        switch(state, changed(state.configuration, decode_change(entry.payload)))
     return state.configuration
 
 

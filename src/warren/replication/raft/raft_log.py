@@ -48,7 +48,11 @@ class RaftStorage(Protocol):
         ...
 
     def snapshot(self) -> Snapshot | None:
-        """Return a snapshot for a member that needs entries before the first; None if none is ready."""
+        """Return a snapshot for a member that needs entries before the first; None if none is ready.
+
+        It is of the last applied change of the configuration, or later: a member that was added since
+        could not install an older one. `Replica.storage_ready` is called when one is ready.
+        """
         ...
 
 

@@ -50,8 +50,9 @@ class Ready(Struct, frozen=True):
     """What is to be done; a driver with asynchronous storage does it in this order.
 
     1. Send `messages`.
-    2. Hand `hard_state`, `entries` and `snapshot` to the storage, in this order, behind what earlier ones
-       asked for. Entries replace all entries from the first of them on; a snapshot replaces the whole log.
+    2. Hand `hard_state`, `snapshot` and `entries` to the storage, in this order, behind what earlier ones
+       asked for. A snapshot replaces the whole log, and entries all entries from the first of them on; both
+       may come together.
        `commit` is written with the entries, so that knowing them is knowing that.
     3. When that is synced, and all that was handed over before: send `messages_after` (those to the replica
        itself go to `step`), then pass `written` to `Replica.written`. That also holds if there is nothing

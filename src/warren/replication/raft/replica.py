@@ -206,9 +206,13 @@ class Replica:
                 while leadership.send_append(self._state, peer, is_empty_allowed=False):
                     pass
 
-    def apply_change(self, change: ConfigurationChange) -> Configuration:
-        """Switch to the configuration after a change that is being applied; return it."""
-        return membership.apply_change(self._state, change)
+    def apply_change(self, entry: Entry) -> Configuration:
+        """Switch to the configuration after a change that is being applied; return it.
+
+        If a snapshot that contains the change has arrived meanwhile, the configuration stays the snapshot's.
+        """
+        assert entry.kind is EntryKind.CHANGE, f"entry {entry.index} is no change of the configuration"
+        return membership.apply_change(self._state, entry)
 
     def applied(self, index: int) -> None:
         """Note that the machine has applied everything up to an index."""

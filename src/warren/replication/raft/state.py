@@ -33,10 +33,10 @@ class RaftState:
     """The state of one replica. Invariant: term never falls, and vote changes only with it or from nobody."""
 
     __slots__ = (
-        "chance", "configuration", "election_elapsed", "election_timeout", "heartbeat_elapsed", "id",
-        "is_learner", "leader", "log", "messages", "messages_after", "pending_change", "pending_reads",
-        "progress", "read_states", "reads", "role", "settings", "term", "trace", "transfer_to",
-        "uncommitted_bytes", "vote", "votes",
+        "chance", "configuration", "configuration_index", "election_elapsed", "election_timeout",
+        "heartbeat_elapsed", "id", "is_learner", "leader", "log", "messages", "messages_after",
+        "pending_change", "pending_reads", "progress", "read_states", "reads", "role", "settings",
+        "term", "trace", "transfer_to", "uncommitted_bytes", "vote", "votes",
     )  # fmt: skip
 
     def __init__(self, replica: int, dependencies: RaftDependencies, settings: RaftSettings) -> None:
@@ -51,6 +51,8 @@ class RaftState:
         self.leader = NOBODY
         self.role = Role.FOLLOWER
         self.configuration = Configuration()
+        # Index of the snapshot that the configuration came with: it contains every change up to here.
+        self.configuration_index = 0
         self.is_learner = False
         # Of each member, in ascending order; only a leader's are true.
         self.progress: dict[int, Progress] = {}

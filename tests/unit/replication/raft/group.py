@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from tests.unit.replication.raft.memory_storage import MemoryStorage
 
-from warren.replication.raft.change import Configuration, decode_change
+from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_messages import Entry, EntryKind, RaftMessage
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.ready import Ready, Role
@@ -50,8 +50,7 @@ class Member:
         for entry in ready.committed:
             self.applied.append(entry)
             if entry.kind is EntryKind.CHANGE:
-                assert isinstance(entry.payload, bytes)
-                self.storage.configuration = self.replica.apply_change(decode_change(entry.payload))
+                self.storage.configuration = self.replica.apply_change(entry)
         if ready.committed:
             self.replica.applied(ready.committed[-1].index)
 

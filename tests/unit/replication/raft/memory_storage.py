@@ -58,14 +58,14 @@ class MemoryStorage:
         """Write what a Ready wants to have written."""
         if hard_state is not None:
             self.hard_state = hard_state
-        if entries:
-            place = entries[0].index - self.first_index()
-            assert 0 <= place <= len(self.log), f"entry {entries[0].index} leaves a gap"
-            self.log[place:] = entries
         if snapshot is not None:
             self.base = snapshot
             self.configuration = snapshot.configuration
             self.log = []
+        if entries:
+            place = entries[0].index - self.first_index()
+            assert 0 <= place <= len(self.log), f"entry {entries[0].index} leaves a gap"
+            self.log[place:] = entries
 
     def compact(self, index: int, configuration: Configuration) -> None:
         """Keep a snapshot of the machine as of `index`, and the entries behind it."""

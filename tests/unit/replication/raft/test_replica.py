@@ -5,8 +5,21 @@ from msgspec.structs import replace
 from tests.unit.replication.raft.group import SETTINGS, Group, Member
 from tests.unit.replication.raft.memory_storage import MemoryStorage
 
-from warren.replication.raft.change import Configuration, ConfigurationChange, MemberChange, MemberChangeKind
-from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, MessageKind, RaftMessage
+from warren.replication.raft.change import (
+    Configuration,
+    ConfigurationChange,
+    MemberChange,
+    MemberChangeKind,
+    encode_change,
+)
+from warren.replication.raft.raft_messages import (
+    Entry,
+    EntryKind,
+    HardState,
+    MessageKind,
+    RaftMessage,
+    Snapshot,
+)
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.ready import Ready, Role
 from warren.replication.raft.trace import ChangeRefusal
@@ -386,6 +399,29 @@ def test_a_leader_that_is_removed_steps_down() -> None:
     assert group[1].soft_state.role is Role.FOLLOWER
     group[1].campaign()
     assert group[1].soft_state.role is Role.FOLLOWER
+
+
+def test_a_change_that_a_snapshot_has_overtaken_changes_nothing() -> None:
+    group = group_of_three()
+    change = Entry(1, 12, EntryKind.CHANGE, encode_change(removal_of(3)))
+    group[2].step(RaftMessage(MessageKind.APPEND, 2, 1, 1, 11, 1, (change,), 12))
+    ready_of(group.members[2])
+    newer = Configuration((1, 2, 4))
+    group[2].step(RaftMessage(MessageKind.SNAPSHOT, 2, 1, 1, snapshot=Snapshot(20, 1, newer)))
+    assert group[2].apply_change(change) == newer
+
+
+def test_a_snapshot_that_does_not_know_the_member_is_not_sent() -> None:
+    group = group_of_three()
+    group.add(4)
+    group[1].propose_change(ConfigurationChange((MemberChange(MemberChangeKind.VOTER, 4),)))
+    group.settle()
+    # The storage's snapshot is of index 10, and 4 has been added at 12.
+    assert group[4].hard_state.commit == 0
+    group.members[1].storage.compact(12, group[1].configuration)
+    group[1].storage_ready()
+    group.settle()
+    assert group[4].hard_state.commit == 12
 
 
 def test_an_answer_of_a_replica_that_is_no_member_is_refused() -> None:
