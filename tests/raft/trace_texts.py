@@ -77,6 +77,7 @@ def _change_ignored(
         ChangeRefusal.UNAPPLIED: "possible unapplied conf change at index {} (applied to {})",
         ChangeRefusal.JOINT: "must transition out of joint config first",
         ChangeRefusal.NOT_JOINT: "not in joint state; refusing empty conf change",
+        ChangeRefusal.IMPOSSIBLE: "it cannot be applied",
         ChangeRefusal.MALFORMED: "malformed conf change",
     }
     reason = reasons[refusal].format(*indexes)

@@ -70,10 +70,13 @@ class Disk(MemoryStorage):
             self.commits[entry.index] = ready.commit
 
     def restart(self) -> None:
-        """Know of the commit index what entries and the snapshot say."""
-        carried = [self.commits[entry.index] for entry in self.log]
+        """Know of the commit index what entries and the snapshot say.
+
+        The first entries of a torn write can tell of a commit behind the end of the log.
+        """
+        carried = max([self.base.index, *(self.commits[entry.index] for entry in self.log)])
         hard = self.hard_state
-        self.hard_state = HardState(hard.term, hard.vote, max([self.base.index, *carried]))
+        self.hard_state = HardState(hard.term, hard.vote, min(carried, self.last_index()))
 
     def has(self, index: int, term: int) -> bool:
         """Return whether an entry, or a snapshot behind it, is on the disk."""
@@ -240,7 +243,9 @@ class RaftSimulation:
             assert state == node.machine, f"{node.number} applies another entry {entry.index}"
             node.configurations[entry.index] = configuration
             node.disk.newest = Snapshot(entry.index, entry.term, configuration, node.machine)
+            self._observe(node)
             node.replica.applied(entry.index)
+            self._observe(node)
 
     def _compact(self, node: Node, other: int) -> None:
         """Keep a snapshot of what is applied, sometimes of less."""
@@ -276,6 +281,10 @@ class RaftSimulation:
             node.writes.append(ready)
             node.applying += ready.committed
         del self.network[: max(len(self.network) - 200, 0)]
+        self._observe(node)
+
+    def _observe(self, node: Node) -> None:
+        """Check a node; needed before it applies more, since another configuration has other quorums."""
         role, hard = node.replica.soft_state.role, node.replica.hard_state
         if role is Role.LEADER and node.role is not Role.LEADER:
             self._check_leader(node, hard.term)
@@ -350,5 +359,6 @@ class RaftSimulation:
             for node in self.nodes.values():
                 self._work(node)
                 self._write(node, 2)
+                self._work(node)
                 self._apply(node, 3)
                 self._work(node)

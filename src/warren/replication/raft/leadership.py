@@ -2,7 +2,13 @@
 
 from collections.abc import Sequence
 
-from warren.replication.raft.change import ChangeRefused, ConfigurationChange, decode_change, encode_change
+from warren.replication.raft.change import (
+    ChangeRefused,
+    ConfigurationChange,
+    changed,
+    decode_change,
+    encode_change,
+)
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
 from warren.replication.raft.raft_log import NOT_NOW
@@ -68,6 +74,11 @@ def change_refusal(state: RaftState, change: ConfigurationChange) -> ChangeRefus
         return ChangeRefusal.JOINT
     if not state.configuration.is_joint and change.is_leaving:
         return ChangeRefusal.NOT_JOINT
+    try:
+        # Nothing that changes the configuration is pending, so it will be applied to this one.
+        changed(state.configuration, change)
+    except ChangeRefused:
+        return ChangeRefusal.IMPOSSIBLE
     return None
 
 

@@ -25,7 +25,11 @@ class RaftStorage(Protocol):
     """Port: what is written, as it will be read after a crash, together with what is being written."""
 
     def initial(self) -> tuple[HardState, Configuration]:
-        """Return what a replica starts with; the configuration is that of the last applied change."""
+        """Return what a replica starts with; the configuration is that of the last applied change.
+
+        The commit index is at most the last index, though what was written may tell of a higher one: the
+        entries behind that can be the torn end of the same write.
+        """
         ...
 
     def first_index(self) -> int:

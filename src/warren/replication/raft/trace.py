@@ -72,6 +72,8 @@ class ChangeRefusal(Enum):
     JOINT = "joint"
     # There is no joint configuration to leave.
     NOT_JOINT = "not joint"
+    # It leaves no voter, or changes several voters without a joint configuration.
+    IMPOSSIBLE = "impossible"
     # The payload is no change.
     MALFORMED = "malformed"
 
