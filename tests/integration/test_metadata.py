@@ -148,7 +148,7 @@ def test_a_damaged_file_is_reported_and_skipped_only_on_request(tmp_path: Path) 
         assert started.stop() == 0
     file = data / "metadata" / "metadata"
     raw = bytearray(file.read_bytes())
-    raw[raw.index(b"PutUser")] ^= 1
+    raw[raw.index(b"guest")] ^= 1
     file.write_bytes(raw)
     status, errors = refusal("--data-dir", str(data))
     assert status == 1
