@@ -357,13 +357,12 @@ class Replica:
         state.messages, state.messages_after = [], []
         if self._waits_for_term():
             # A pre-vote promises nothing, and what is passed on to a leader has no term.
-            waiting = [
-                message
-                for message in messages
-                if message.term > self._durable_term and message.kind is not MessageKind.PRE_VOTE
-            ]
-            messages = [message for message in messages if message not in waiting]
-            messages_after = waiting + messages_after
+            sent: list[RaftMessage] = []
+            waiting: list[RaftMessage] = []
+            for message in messages:
+                is_promise = message.term > self._durable_term and message.kind is not MessageKind.PRE_VOTE
+                (waiting if is_promise else sent).append(message)
+            messages, messages_after = sent, waiting + messages_after
         return tuple(messages), tuple(messages_after)
 
     def _expected_acknowledgement(self) -> Written | None:
