@@ -1,7 +1,8 @@
 """A group of replicas on disks that lose what is not synced, over a network that loses, repeats and reorders.
 
 A run is a list of actions. Each is complete by itself: its numbers choose among what there is when it is
-executed, so that any part of the list is a run as well, and a failure shrinks.
+executed, so that any part of the list is a run as well, and a failure shrinks. The replicas are run by the
+driver; in half of the runs what it has applied is applied later.
 
 After each action these hold:
 
@@ -13,11 +14,12 @@ After each action these hold:
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tests.unit.replication.raft.memory_storage import MemoryStorage
 
+from warren.replication.driver import RaftDriver
 from warren.replication.raft.change import (
     Configuration,
     ConfigurationChange,
@@ -86,9 +88,9 @@ class Disk(MemoryStorage):
 class Node:
     """A replica, its disk, and what has been handed to the disk and to the state machine."""
 
-    def __init__(self, number: int, settings: RaftSettings, chance: random.Random) -> None:
+    def __init__(self, number: int, simulation: "RaftSimulation", chance: random.Random) -> None:
         self.number = number
-        self.settings = settings
+        self.simulation = simulation
         self.disk = Disk(MEMBERS if MEMBERS.is_voter(number) else Configuration())
         self.dependencies = RaftDependencies(self.disk, chance=chance.randrange)
         self.is_up = False
@@ -98,7 +100,9 @@ class Node:
         """Start with what the disk has."""
         self.is_up = True
         self.disk.restart()
-        self.writes: deque[Ready] = deque()
+        # What is on its way to the disk, each with its ticket.
+        self.writes: deque[tuple[int, Ready]] = deque()
+        self.ticket = 0
         self.applying: deque[Entry] = deque()
         self.applied = self.disk.base.index
         self.disk.newest = self.disk.base
@@ -106,9 +110,54 @@ class Node:
         assert isinstance(payload, int)
         self.machine = payload
         self.configurations = {self.applied: self.disk.base.configuration}
-        self.replica = Replica(self.number, self.dependencies, self.settings, applied=self.applied)
+        simulation = self.simulation
+        self.replica = Replica(self.number, self.dependencies, simulation.settings, applied=self.applied)
+        self.driver = ObservedDriver(self, simulation)
         self.commit = self.replica.hard_state.commit
         self.role = Role.FOLLOWER
+
+    def write(self, ready: Ready) -> int:
+        """Take what is written later, or lost; see `RaftSimulation._write`."""
+        self.ticket += 1
+        self.writes.append((self.ticket, ready))
+        return self.ticket
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply what follows the last applied entry."""
+        for entry in entries:
+            self.simulation.check_applied(self, entry)
+        last, configuration = entries[-1], self.replica.configuration
+        self.configurations[last.index] = configuration
+        self.disk.newest = Snapshot(last.index, last.term, configuration, self.machine)
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Go on with the state of a snapshot that is on the disk."""
+        self.simulation.check_installed(self, snapshot)
+        assert isinstance(snapshot.payload, int)
+        self.applied, self.machine = snapshot.index, snapshot.payload
+        self.configurations = {snapshot.index: snapshot.configuration}
+        self.disk.newest = snapshot
+
+
+class ObservedDriver(RaftDriver):
+    """The driver of a node: what is committed is checked before it is applied, at once or later."""
+
+    def __init__(self, node: Node, simulation: "RaftSimulation") -> None:
+        super().__init__(node.replica, node, node, simulation.network.extend)
+        self.node = node
+        self.simulation = simulation
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        if self.simulation.is_applied_later:
+            self.node.applying += entries
+        else:
+            self.apply_now(entries)
+
+    def apply_now(self, entries: Sequence[Entry]) -> None:
+        """Apply entries; another configuration has other quorums, so that a commit is checked before."""
+        self.simulation.observe(self.node)
+        super()._apply(entries)
+        self.simulation.observe(self.node)
 
 
 class RaftSimulation:
@@ -116,8 +165,10 @@ class RaftSimulation:
 
     def __init__(self, seed: int, settings: RaftSettings) -> None:
         chance = random.Random(seed)
-        self.nodes = {number: Node(number, settings, chance) for number in range(1, REPLICAS + 1)}
+        self.settings = settings
+        self.is_applied_later = seed // 2 % 2 == 1
         self.network: list[RaftMessage] = []
+        self.nodes = {number: Node(number, self, chance) for number in range(1, REPLICAS + 1)}
         self.cut: set[tuple[int, int]] = set()
         self.leaders: dict[int, int] = {}
         # What was committed: the term, and the state of the machine behind it, by index.
@@ -136,7 +187,7 @@ class RaftSimulation:
             "change": self._change,
             "replace": self._replace,
             "transfer": lambda node, other: node.replica.transfer(1 + other % REPLICAS),
-            "campaign": lambda node, _: node.replica.campaign(),
+            "campaign": lambda node, _: node.driver.campaign(),
             "forget": lambda node, _: node.replica.forget_leader(),
             "cut": lambda node, other: self._cut(node.number, 1 + other % REPLICAS),
             "isolate": lambda node, _: self._isolate(node.number),
@@ -169,7 +220,7 @@ class RaftSimulation:
         if message is not None and (message.sender, message.to) not in self.cut:
             node = self.nodes[message.to]
             if node.is_up:
-                node.replica.step(message)
+                node.driver.step(message)
 
     def _repeat(self, number: int) -> None:
         if self.network:
@@ -186,11 +237,11 @@ class RaftSimulation:
 
     def _tick(self, node: Node, other: int) -> None:
         for _ in range(1 + other % 3):
-            node.replica.tick()
+            node.driver.tick()
 
     def _propose(self, node: Node) -> None:
         self.proposals += 1
-        node.replica.propose(self.proposals, 8)
+        node.driver.propose(self.proposals, 8)
 
     def _change(self, node: Node, other: int) -> None:
         member = MemberChange(KINDS[other % 3], 1 + other // 3 % REPLICAS)
@@ -208,44 +259,34 @@ class RaftSimulation:
             )  # fmt: skip
 
     def _write(self, node: Node, other: int) -> None:
-        """Sync the oldest writes, and do what waited for that."""
+        """Sync the oldest writes, and tell the driver of it."""
         for _ in range(min(1 + other % 3, len(node.writes))):
-            ready = node.writes.popleft()
-            node.disk.take(ready, ready.entries)
-            if ready.snapshot is not None:
-                self._install(node, ready.snapshot)
-            for message in ready.messages_after:
-                if message.to == node.number:
-                    node.replica.step(message)
-                else:
-                    self.network.append(message)
-            if ready.written is not None:
-                node.replica.written(ready.written)
+            ticket, ready = node.writes.popleft()
+            self._sync(node, ready)
+            node.driver.written(ticket)
 
-    def _install(self, node: Node, snapshot: Snapshot) -> None:
-        assert self.states[snapshot.index] == snapshot.payload, f"another state at {snapshot.index}"
-        assert isinstance(snapshot.payload, int)
-        node.applied, node.machine = snapshot.index, snapshot.payload
-        node.configurations = {snapshot.index: snapshot.configuration}
-        node.disk.newest = snapshot
-        node.disk.commits = {}
+    def _sync(self, node: Node, ready: Ready) -> None:
+        node.disk.take(ready, ready.entries)
+        if ready.snapshot is not None:
+            node.disk.commits = {entry.index: ready.commit for entry in ready.entries}
 
     def _apply(self, node: Node, other: int) -> None:
+        """Apply some of what was to be applied later, one by one."""
         for _ in range(min(1 + other % 4, len(node.applying))):
-            entry = node.applying.popleft()
-            assert entry.index == node.applied + 1, f"{entry.index} is applied behind {node.applied}"
-            configuration = node.replica.configuration
-            if entry.kind is EntryKind.CHANGE:
-                configuration = node.replica.apply_change(entry)
-            node.machine = hash((node.machine, entry.term, entry.kind, entry.payload))
-            node.applied = entry.index
-            state = self.states.setdefault(entry.index, node.machine)
-            assert state == node.machine, f"{node.number} applies another entry {entry.index}"
-            node.configurations[entry.index] = configuration
-            node.disk.newest = Snapshot(entry.index, entry.term, configuration, node.machine)
-            self._observe(node)
-            node.replica.applied(entry.index)
-            self._observe(node)
+            node.driver.apply_now((node.applying.popleft(),))
+
+    def check_applied(self, node: Node, entry: Entry) -> None:
+        """Advance the machine of a node by an entry, as all others do."""
+        assert entry.index == node.applied + 1, f"{entry.index} is applied behind {node.applied}"
+        node.machine = hash((node.machine, entry.term, entry.kind, entry.payload))
+        node.applied = entry.index
+        state = self.states.setdefault(entry.index, node.machine)
+        assert state == node.machine, f"{node.number} applies another entry {entry.index}"
+
+    def check_installed(self, node: Node, snapshot: Snapshot) -> None:
+        """Check that a snapshot is on the disk, and that its state is that of its index."""
+        assert node.disk.base == snapshot, f"{node.number} installs a snapshot before it is synced"
+        assert self.states[snapshot.index] == snapshot.payload, f"another state at {snapshot.index}"
 
     def _compact(self, node: Node, other: int) -> None:
         """Keep a snapshot of what is applied, sometimes of less."""
@@ -262,12 +303,9 @@ class RaftSimulation:
     def _crash(self, node: Node, other: int) -> None:
         """Lose what is not synced: some writes are complete, and one may be torn behind any entry."""
         for _ in range(min(other % 3, len(node.writes))):
-            ready = node.writes.popleft()
-            node.disk.take(ready, ready.entries)
-            if ready.snapshot is not None:
-                node.disk.commits = {}
+            self._sync(node, node.writes.popleft()[1])
         if node.writes and other % 2:
-            ready = node.writes.popleft()
+            _, ready = node.writes.popleft()
             if ready.snapshot is None:
                 node.disk.take(ready, ready.entries[: other // 6 % (len(ready.entries) + 1)])
         node.is_up = False
@@ -276,14 +314,11 @@ class RaftSimulation:
         """Take what is to be done, and check it."""
         if not node.is_up:
             return
-        while (ready := node.replica.ready()) is not None:
-            self.network += ready.messages
-            node.writes.append(ready)
-            node.applying += ready.committed
+        node.driver.flush()
         del self.network[: max(len(self.network) - 200, 0)]
-        self._observe(node)
+        self.observe(node)
 
-    def _observe(self, node: Node) -> None:
+    def observe(self, node: Node) -> None:
         """Check a node; needed before it applies more, since another configuration has other quorums."""
         role, hard = node.replica.soft_state.role, node.replica.hard_state
         if role is Role.LEADER and node.role is not Role.LEADER:
@@ -330,10 +365,13 @@ class RaftSimulation:
         for node in self.nodes.values():
             if not node.is_up:
                 node.start()
+            for other in self.nodes:
+                # Who sends snapshots says so when one may have been lost.
+                node.replica.snapshot_sent(other, is_done=False)
         term = target = 0
         for _ in range(rounds):
             for node in self.nodes.values():
-                node.replica.tick()
+                node.driver.tick()
             self._drain()
             leaders = [node for node in self.nodes.values() if node.replica.soft_state.role is Role.LEADER]
             if not leaders:
@@ -342,7 +380,7 @@ class RaftSimulation:
             leader = max(leaders, key=lambda node: node.replica.hard_state.term)
             if not target or term != leader.replica.hard_state.term:
                 self.proposals += 1
-                target = leader.replica.propose(self.proposals, 8)
+                target = leader.driver.propose(self.proposals, 8)
                 term = leader.replica.hard_state.term
                 self._drain()
             voters = leader.replica.configuration.voters
@@ -353,9 +391,10 @@ class RaftSimulation:
     def _drain(self) -> None:
         """Deliver, write and apply everything, in order."""
         for _ in range(20):
-            messages, self.network = self.network, []
+            messages = list(self.network)
+            self.network.clear()
             for message in messages:
-                self.nodes[message.to].replica.step(message)
+                self.nodes[message.to].driver.step(message)
             for node in self.nodes.values():
                 self._work(node)
                 self._write(node, 2)

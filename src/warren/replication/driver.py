@@ -1,0 +1,160 @@
+"""Runs one replica: has done what its Readys say, in the order that `raft.ready` documents.
+
+    propose, step, tick ─▶ flush ─▶ send messages ─▶ DriverLog.write ─▶ StateMachine.apply
+                                                          │ ticket
+    written(ticket) ─▶ install ─▶ messages_after ─▶ Replica.written ─▶ flush
+
+Invariants: what waits for a write is done when that write, and all before it, is synced, in the order of the
+Readys. A port may call `propose`, `step`, `written` and `flush` at any time: what follows is done by the
+`flush` that runs already. A driver whose port has raised an exception does nothing more.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from warren.replication.raft.raft_messages import Entry, EntryKind, RaftMessage, Snapshot
+from warren.replication.raft.ready import Ready, Role
+from warren.replication.raft.replica import Replica
+
+
+class DriverLog(Protocol):
+    """Port: the log of a replica, as it is written."""
+
+    def write(self, ready: Ready) -> int:
+        """Write the hard state, the snapshot and the entries of `ready`, behind what was handed over before.
+
+        Returns a number that is not lower than those before. `RaftDriver.written` is told when all up to it
+        is synced, which may be before this returns.
+        """
+        ...
+
+
+class StateMachine(Protocol):
+    """Port: what the entries are for."""
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply committed entries, which follow those before; empty ones and changes of members as well."""
+        ...
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Replace the state by that of `snapshot`, which is synced; entries behind it follow."""
+        ...
+
+
+class RaftDriver:
+    """One replica with its log, its machine and its way to the other members.
+
+    `propose`, `step`, `tick` and `campaign` have no effect outside the replica before `flush`, so that what
+    belongs to one turn is written together.
+    """
+
+    def __init__(
+        self,
+        replica: Replica,
+        log: DriverLog,
+        machine: StateMachine,
+        send: Callable[[Sequence[RaftMessage]], None],
+    ) -> None:
+        # The replica, for reading and for what this class has no method for; `flush` follows.
+        self.replica = replica
+        self._log = log
+        self._machine = machine
+        self._send = send
+        # Readys with something that waits for a write, in order, each with the ticket that it waits for.
+        self._waiting: deque[tuple[int, Ready]] = deque()
+        # The last ticket handed out, and the last one that is synced.
+        self._ticket = 0
+        self._synced = 0
+        self._is_flushing = False
+
+    @property
+    def is_leader(self) -> bool:
+        """True while this replica leads, as far as it knows."""
+        return self.replica.soft_state.role is Role.LEADER
+
+    @property
+    def commit(self) -> int:
+        """The highest index known as committed."""
+        return self.replica.hard_state.commit
+
+    @property
+    def applied(self) -> int:
+        """The index up to which the machine has applied the log."""
+        return self.replica.log.applied
+
+    def propose(self, payload: object, size: int) -> int:
+        """Append an entry of `size` bytes; returns its index, or 0 or `FORWARDED` as `Replica.propose`."""
+        return self.replica.propose(payload, size)
+
+    def step(self, message: RaftMessage) -> None:
+        """Take a message of another member."""
+        self.replica.step(message)
+
+    def tick(self) -> None:
+        """Note that time has passed."""
+        self.replica.tick()
+
+    def campaign(self) -> None:
+        """Start an election."""
+        self.replica.campaign()
+
+    def flush(self) -> None:
+        """Do what the replica wants to have done, until there is nothing more."""
+        if self._is_flushing:
+            return
+        self._is_flushing = True
+        while self._finish_write() or self._begin():
+            pass
+        self._is_flushing = False
+
+    def written(self, ticket: int) -> None:
+        """Note that everything up to `ticket` is synced, and do what waited for it."""
+        self._synced = max(self._synced, ticket)
+        self.flush()
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """Begin the next Ready; return False if there is none."""
+        ready = self.replica.ready()
+        if ready is None:
+            return False
+        if ready.messages:
+            self._send(ready.messages)
+        # A commit index alone is not worth a write: the next one tells of it.
+        if ready.must_sync or ready.snapshot is not None:
+            ticket = self._log.write(ready)
+            assert ticket >= self._ticket, f"ticket {ticket} after {self._ticket}"
+            self._ticket = ticket
+        if ready.messages_after or ready.written is not None:
+            self._waiting.append((self._ticket, ready))
+        if ready.committed:
+            self._apply(ready.committed)
+        return True
+
+    def _finish_write(self) -> bool:
+        """Do what waited for the oldest write; return False if it is not synced."""
+        if not self._waiting or self._waiting[0][0] > self._synced:
+            return False
+        _, ready = self._waiting.popleft()
+        if ready.snapshot is not None:
+            self._machine.install(ready.snapshot)
+        replica = self.replica
+        to_others = [message for message in ready.messages_after if message.to != replica.id]
+        if to_others:
+            self._send(to_others)
+        for message in ready.messages_after:
+            if message.to == replica.id:
+                replica.step(message)
+        if ready.written is not None:
+            replica.written(ready.written)
+        return True
+
+    def _apply(self, entries: Sequence[Entry]) -> None:
+        """Have `entries` applied, and switch to the configurations in them."""
+        for entry in entries:
+            if entry.kind is EntryKind.CHANGE:
+                self.replica.apply_change(entry)
+        self._machine.apply(entries)
+        self.replica.applied(entries[-1].index)
