@@ -108,7 +108,8 @@ def _restoring(log: RaftLog, snapshot: Snapshot) -> str:
     return (
         f"log [committed={log.commit}, applied={log.applied}, applying={log.applying}, "
         f"unstable.offset={log.offset}, unstable.offsetInProgress={log.in_progress}, "
-        f"len(unstable.Entries)={log.unstable_count}] starts to restore snapshot {_snapshot(snapshot)}"
+        f"len(unstable.Entries)={log.last_index() + 1 - log.offset}] "
+        f"starts to restore snapshot {_snapshot(snapshot)}"
     )
 
 

@@ -16,6 +16,11 @@ from warren.replication.raft.ready import ReadState, Role
 from warren.replication.raft.state import RaftState
 from warren.replication.raft.trace import TraceEvent
 
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
+_HEARTBEAT_RESPONSE = MessageKind.HEARTBEAT_RESPONSE
+_CHANGE = EntryKind.CHANGE
+
 
 def handle_append(state: RaftState, message: RaftMessage) -> None:
     """Append a leader's entries, and answer up to where the logs are now known to match.
@@ -38,7 +43,7 @@ def handle_append(state: RaftState, message: RaftMessage) -> None:
     hint = log.last_not_after(min(message.index, log.last_index()), message.log_term)
     state.send(
         RaftMessage(
-            MessageKind.APPEND_RESPONSE, message.sender, state.id, state.term, message.index, hint.term,
+            _APPEND_RESPONSE, message.sender, state.id, state.term, message.index, hint.term,
             is_rejected=True, hint=hint.index,
         )
     )  # fmt: skip
@@ -48,9 +53,7 @@ def handle_heartbeat(state: RaftState, message: RaftMessage) -> None:
     """Take the commit index, which the leader knows to be in this log."""
     state.log.commit_to(message.commit)
     state.send(
-        RaftMessage(
-            MessageKind.HEARTBEAT_RESPONSE, message.sender, state.id, state.term, context=message.context
-        )
+        RaftMessage(_HEARTBEAT_RESPONSE, message.sender, state.id, state.term, context=message.context)
     )
 
 
@@ -89,7 +92,7 @@ def forget_leader(state: RaftState) -> None:
 
 
 def _answer_append(state: RaftState, message: RaftMessage, index: int) -> None:
-    state.send(RaftMessage(MessageKind.APPEND_RESPONSE, message.sender, state.id, state.term, index))
+    state.send(RaftMessage(_APPEND_RESPONSE, message.sender, state.id, state.term, index))
 
 
 def _check_changes_known(state: RaftState, message: RaftMessage) -> None:
@@ -97,9 +100,13 @@ def _check_changes_known(state: RaftState, message: RaftMessage) -> None:
 
     Otherwise a crash could leave a replica that campaigns in a configuration that is two steps old.
     """
-    if state.settings.validate_changes and any(entry.kind is EntryKind.CHANGE for entry in message.entries):
-        known = state.log.uncommitted_changes()
-        assert known <= 1, f"{known} changes of the configuration behind commit index {state.log.commit}"
+    if not state.settings.validate_changes:
+        return
+    for entry in message.entries:
+        if entry.kind is _CHANGE:
+            known = state.log.uncommitted_changes()
+            assert known <= 1, f"{known} changes of the configuration behind commit index {state.log.commit}"
+            return
 
 
 def _restore(state: RaftState, snapshot: Snapshot) -> bool:
@@ -117,7 +124,7 @@ def _restore(state: RaftState, snapshot: Snapshot) -> bool:
         log.commit_to(snapshot.index)
         return False
     log.restore(snapshot)
-    state.progress = {}
+    state.set_progress({})
     state.configuration = Configuration()
     state.configuration_index = snapshot.index
     switch(state, snapshot.configuration)

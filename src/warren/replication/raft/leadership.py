@@ -11,12 +11,22 @@ from warren.replication.raft.change import (
 )
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
-from warren.replication.raft.raft_log import NOT_NOW
+from warren.replication.raft.raft_log import NOT_NOW, payload_bytes
 from warren.replication.raft.raft_messages import NOBODY, Entry, EntryKind, MessageKind, RaftMessage
 from warren.replication.raft.raft_settings import ReadMode
 from warren.replication.raft.ready import ReadState, Role
 from warren.replication.raft.state import RaftState
 from warren.replication.raft.trace import ChangeRefusal, TraceEvent
+
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_LEADER = Role.LEADER
+_NORMAL = EntryKind.NORMAL
+_CHANGE = EntryKind.CHANGE
+_PROBE = ProgressState.PROBE
+_REPLICATE = ProgressState.REPLICATE
+_APPEND = MessageKind.APPEND
+_APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
+_HEARTBEAT = MessageKind.HEARTBEAT
 
 
 def become_leader(state: RaftState) -> None:
@@ -39,16 +49,13 @@ def become_leader(state: RaftState) -> None:
 
 def propose(state: RaftState, entries: Sequence[Entry]) -> int:
     """Append entries and send them; return the index of the last one, or 0 if they were refused."""
-    if state.id not in state.progress:
-        return 0
-    if state.transfer_to != NOBODY:
-        state.trace.event(TraceEvent.PROPOSAL_DURING_TRANSFER, state.term, state.transfer_to)
+    if not _takes_proposals(state):
         return 0
     last = state.log.last_index()
     pending = state.pending_change
     checked = []
     for place, entry in enumerate(entries, start=1):
-        if entry.kind is EntryKind.CHANGE:
+        if entry.kind is _CHANGE:
             if _is_change_ignored(state, entry):
                 checked.append(Entry(0, 0))
                 continue
@@ -59,6 +66,25 @@ def propose(state: RaftState, entries: Sequence[Entry]) -> int:
         return 0
     broadcast_appends(state)
     return state.log.last_index()
+
+
+def propose_payload(state: RaftState, payload: object, size: int) -> int:
+    """Append and send one entry of the state machine; return its index, or 0 if it was refused."""
+    if not _takes_proposals(state) or not _has_room(state, size):
+        return 0
+    index = state.log.last_index() + 1
+    _append_all(state, [Entry(state.term, index, _NORMAL, payload, size)], size)
+    broadcast_appends(state)
+    return index
+
+
+def _takes_proposals(state: RaftState) -> bool:
+    if state.id not in state.progress:
+        return False
+    if state.transfer_to != NOBODY:
+        state.trace.event(TraceEvent.PROPOSAL_DURING_TRANSFER, state.term, state.transfer_to)
+        return False
+    return True
 
 
 def change_refusal(state: RaftState, change: ConfigurationChange) -> ChangeRefusal | None:
@@ -106,7 +132,20 @@ def _is_change_ignored(state: RaftState, entry: Entry) -> bool:
 
 def append(state: RaftState, entries: Sequence[Entry]) -> bool:
     """Append entries of the own term; return False if too much is uncommitted."""
-    size = sum(entry.size for entry in entries)
+    size = payload_bytes(entries)
+    if not _has_room(state, size):
+        return False
+    term, index = state.term, state.log.last_index()
+    numbered = [
+        Entry(term, index + place, entry.kind, entry.payload, entry.size)
+        for place, entry in enumerate(entries, start=1)
+    ]
+    _append_all(state, numbered, size)
+    return True
+
+
+def _has_room(state: RaftState, size: int) -> bool:
+    """Return whether entries of this size can be taken; what is too large by itself goes alone."""
     if (
         size
         and state.uncommitted_bytes
@@ -114,24 +153,22 @@ def append(state: RaftState, entries: Sequence[Entry]) -> bool:
     ):
         state.trace.event(TraceEvent.PROPOSAL_TOO_MUCH)
         return False
-    state.uncommitted_bytes += size
-    term, index = state.term, state.log.last_index()
-    last = state.log.append(
-        [
-            Entry(term, index + place, entry.kind, entry.payload, entry.size)
-            for place, entry in enumerate(entries, start=1)
-        ]
-    )
-    # The leader counts itself as it counts the others: when the entries are durable.
-    state.send(RaftMessage(MessageKind.APPEND_RESPONSE, state.id, state.id, term, last))
     return True
+
+
+def _append_all(state: RaftState, entries: list[Entry], size: int) -> None:
+    """Append entries that have their numbers, with `size` bytes of payload."""
+    state.uncommitted_bytes += size
+    last = state.log.append(entries)
+    # The leader counts itself as it counts the others: when the entries are durable.
+    state.send(RaftMessage(_APPEND_RESPONSE, state.id, state.id, state.term, last))
 
 
 def leave_joint_if_due(state: RaftState) -> None:
     """Propose to leave a joint configuration that is to be left by itself, once it is applied."""
     if (
-        state.role is Role.LEADER
-        and state.configuration.auto_leave
+        state.configuration.auto_leave
+        and state.role is _LEADER
         and state.log.applied >= state.pending_change
         and propose(state, (Entry(0, 0, EntryKind.CHANGE, encode_change(ConfigurationChange())),))
     ):
@@ -143,7 +180,7 @@ def leave_joint_if_due(state: RaftState) -> None:
 
 def broadcast_appends(state: RaftState) -> None:
     """Send each member what it lacks, or an empty append that tells the commit index."""
-    for peer, _ in state.members():
+    for peer, _ in state.peers:
         send_append(state, peer)
 
 
@@ -160,7 +197,7 @@ def send_append(state: RaftState, peer: int, *, is_empty_allowed: bool = True) -
     entries: Sequence[Entry] = ()
     # With too much in flight only an empty append is sent. If all that is in flight was lost, its answer
     # sets replication going again.
-    if progress.state is not ProgressState.REPLICATE or not progress.in_flight.is_full:
+    if progress.state is not _REPLICATE or not progress.in_flight.is_full:
         found = log.entries(progress.next, state.settings.append_bytes_max)
         if found is None:
             return send_snapshot(state, peer, progress)
@@ -171,10 +208,10 @@ def send_append(state: RaftState, peer: int, *, is_empty_allowed: bool = True) -
         return False
     state.send(
         RaftMessage(
-            MessageKind.APPEND, peer, state.id, state.term, previous, term, tuple(entries), log.commit
+            _APPEND, peer, state.id, state.term, previous, term, tuple(entries), log.commit
         )
     )  # fmt: skip
-    progress.has_sent(len(entries), sum(entry.size for entry in entries))
+    progress.has_sent(len(entries), payload_bytes(entries))
     progress.sent_commit = log.commit
     return True
 
@@ -200,11 +237,9 @@ def send_snapshot(state: RaftState, peer: int, progress: Progress) -> bool:
 
 def broadcast_heartbeats(state: RaftState, context: bytes) -> None:
     """Send each member a heartbeat, with the commit index as far as the member's log is known to match."""
-    for peer, progress in state.members():
+    for peer, progress in state.peers:
         commit = min(progress.match, state.log.commit)
-        state.send(
-            RaftMessage(MessageKind.HEARTBEAT, peer, state.id, state.term, commit=commit, context=context)
-        )
+        state.send(RaftMessage(_HEARTBEAT, peer, state.id, state.term, commit=commit, context=context))
         progress.sent_commit = commit
 
 
@@ -234,12 +269,12 @@ def handle_append_response(state: RaftState, message: RaftMessage) -> None:
         _handle_rejection(state, message, progress)
         return
     peer, index = message.sender, message.index
-    is_probed = progress.match == index and progress.state is ProgressState.PROBE
+    is_probed = progress.match == index and progress.state is _PROBE
     if not progress.matches(index) and not is_probed:
         return
-    if progress.state is ProgressState.PROBE:
+    if progress.state is _PROBE:
         progress.replicate()
-    elif progress.state is ProgressState.REPLICATE:
+    elif progress.state is _REPLICATE:
         progress.in_flight.release(index)
     elif progress.match + 1 >= state.log.first_index():
         # Whatever snapshot the member installed: the log continues from there.
@@ -344,7 +379,7 @@ def check_quorum(state: RaftState) -> None:
     if not state.is_quorum_active():
         state.trace.event(TraceEvent.QUORUM_LOST)
         state.become_follower(state.term, NOBODY)
-    for _, progress in state.members():
+    for _, progress in state.peers:
         progress.is_active = False
 
 

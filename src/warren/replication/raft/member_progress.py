@@ -15,6 +15,11 @@ class ProgressState(Enum):
     SNAPSHOT = "snapshot"
 
 
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_REPLICATE = ProgressState.REPLICATE
+_SNAPSHOT = ProgressState.SNAPSHOT
+
+
 class InFlight:
     """Messages with entries that were not answered yet, bounded in number and bytes."""
 
@@ -80,7 +85,7 @@ class Progress:
     @property
     def is_paused(self) -> bool:
         """True if nothing may be sent but heartbeats."""
-        return self.state is ProgressState.SNAPSHOT or self.is_paused_for_now
+        return self.is_paused_for_now or self.state is _SNAPSHOT
 
     def probe(self) -> None:
         """Send one message at a time, from behind what matches or from behind a snapshot that was sent."""
@@ -105,7 +110,7 @@ class Progress:
 
     def has_sent(self, count: int, size: int) -> None:
         """Note that an append with this many entries was sent, which may be none."""
-        if self.state is ProgressState.REPLICATE:
+        if self.state is _REPLICATE:
             if count:
                 self.next += count
                 self.in_flight.add(self.next - 1, size)
@@ -119,7 +124,8 @@ class Progress:
         if index <= self.match:
             return False
         self.match = index
-        self.next = max(self.next, index + 1)
+        if self.next <= index:
+            self.next = index + 1
         self.is_paused_for_now = False
         return True
 

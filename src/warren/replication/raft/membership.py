@@ -32,7 +32,7 @@ def switch(state: RaftState, configuration: Configuration) -> None:
             progress.is_active = True
         progress.is_learner = peer in configuration.learners
         members[peer] = progress
-    state.progress = members
+    state.set_progress(members)
     state.configuration = configuration
     state.trace.event(TraceEvent.CONFIGURATION_SWITCHED, configuration)
     state.is_learner = state.id in configuration.learners
@@ -46,7 +46,7 @@ def switch(state: RaftState, configuration: Configuration) -> None:
     if maybe_commit(state):
         broadcast_appends(state)
     else:
-        for peer, _ in state.members():
+        for peer, _ in state.peers:
             send_append(state, peer, is_empty_allowed=False)
     if state.transfer_to != NOBODY and not configuration.is_voter(state.transfer_to):
         state.trace.event(TraceEvent.TRANSFER_ABORTED, state.term, state.transfer_to)

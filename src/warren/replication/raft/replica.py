@@ -27,6 +27,7 @@ from warren.replication.raft.raft_messages import (
     HardState,
     MessageKind,
     RaftMessage,
+    Snapshot,
 )
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.ready import Ready, Role, SoftState, Written
@@ -36,6 +37,9 @@ from warren.replication.raft.trace import ChangeRefusal, TraceEvent
 # The index of a proposal that was passed on to the leader, which gives it one.
 FORWARDED = -1
 
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_LEADER = Role.LEADER
+_FOLLOWER = Role.FOLLOWER
 _VOTES = frozenset({MessageKind.VOTE, MessageKind.PRE_VOTE})
 _FROM_LEADER = frozenset({MessageKind.APPEND, MessageKind.HEARTBEAT, MessageKind.SNAPSHOT})
 
@@ -121,6 +125,8 @@ class Replica:
 
         A leader refuses while it hands over, when it is no member any more, and when too much is uncommitted.
         """
+        if self._state.role is _LEADER:
+            return leadership.propose_payload(self._state, payload, size)
         return self._propose(Entry(0, 0, EntryKind.NORMAL, payload, size))
 
     def propose_change(self, change: ConfigurationChange) -> int:
@@ -202,7 +208,7 @@ class Replica:
     def storage_ready(self) -> None:
         """Note that the storage can read what it could not before, or has a snapshot."""
         if self._state.role is Role.LEADER:
-            for peer, _ in self._state.members():
+            for peer, _ in self._state.peers:
                 while leadership.send_append(self._state, peer, is_empty_allowed=False):
                     pass
 
@@ -218,8 +224,10 @@ class Replica:
         """Note that the machine has applied everything up to an index."""
         state = self._state
         released = state.log.has_applied(max(index, state.log.applied))
-        state.uncommitted_bytes = max(state.uncommitted_bytes - released, 0)
-        leadership.leave_joint_if_due(state)
+        if released:
+            state.uncommitted_bytes = max(state.uncommitted_bytes - released, 0)
+        if state.configuration.auto_leave:
+            leadership.leave_joint_if_due(state)
 
     def written(self, written: Written) -> None:
         """Note that a Ready's writes, and all before them, are synced.
@@ -228,7 +236,8 @@ class Replica:
         that are still being written.
         """
         state = self._state
-        self._durable_term = max(self._durable_term, written.term)
+        if self._durable_term < written.term:
+            self._durable_term = written.term
         if written.index:
             if written.term < state.term:
                 state.trace.event(TraceEvent.WRITTEN_OF_LOWER_TERM, state.term, written.term)
@@ -252,7 +261,7 @@ class Replica:
         if message.kind in _VOTES:
             handle_vote_request(state, message)
         else:
-            handler = _HANDLERS[state.role].get(message.kind)
+            handler = _handlers_of(state.role).get(message.kind)
             if handler is not None:
                 handler(state, message)
         return True
@@ -300,38 +309,44 @@ class Replica:
 
     def ready(self) -> Ready | None:
         """Return what is to be done, None if there is nothing; what it returns counts as begun."""
-        state, log = self._state, self._state.log
+        state = self._state
+        log = state.log
+        before, soft = self._hard_state, self._soft_state
         is_unstable_allowed = not state.settings.async_storage
-        hard, soft = state.hard_state, state.soft_state
-        entries = tuple(log.next_unstable())
+        entries = log.next_unstable()
         snapshot = log.next_snapshot()
-        committed = tuple(log.next_committed(is_unstable_allowed=is_unstable_allowed))
-        has_state_changed = hard != self._hard_state or soft != self._soft_state
+        committed = log.next_committed(is_unstable_allowed)
+        has_term_changed = state.term != before.term or state.vote != before.vote
+        has_hard_changed = has_term_changed or log.commit != before.commit
+        has_soft_changed = state.leader != soft.leader or state.role is not soft.role
         if not (
-            has_state_changed or entries or committed or snapshot is not None
+            entries or committed or has_hard_changed or has_soft_changed or snapshot is not None
             or state.messages or state.messages_after or state.read_states
         ):  # fmt: skip
             return None
-        before = self._hard_state
+        if has_hard_changed:
+            self._hard_state = state.hard_state
+        if has_soft_changed:
+            self._soft_state = state.soft_state
         messages, messages_after = self._take_messages()
         ready = Ready(
-            hard_state=hard if hard != before else None,
-            entries=entries,
-            snapshot=snapshot,
-            must_sync=bool(entries) or (hard.term, hard.vote) != (before.term, before.vote),
-            commit=hard.commit,
-            messages=messages,
-            messages_after=messages_after,
-            written=self._expected_acknowledgement(),
-            committed=committed,
-            soft_state=soft if soft != self._soft_state else None,
-            read_states=tuple(state.read_states),
+            self._hard_state if has_hard_changed else None,
+            entries,
+            snapshot,
+            bool(entries) or has_term_changed,
+            log.commit,
+            messages,
+            messages_after,
+            self._expected_acknowledgement(snapshot),
+            committed,
+            self._soft_state if has_soft_changed else None,
+            tuple(state.read_states),
         )
-        state.read_states = []
-        self._hard_state, self._soft_state = hard, soft
+        if state.read_states:
+            state.read_states = []
         log.hand_over()
         if committed:
-            log.apply_handed_out(committed, is_unstable_allowed=is_unstable_allowed)
+            log.apply_handed_out(committed, is_unstable_allowed)
         return ready
 
     def advance(self, ready: Ready) -> None:
@@ -354,8 +369,11 @@ class Replica:
         """Take out what is to be sent now, and what when the storage is synced."""
         state = self._state
         messages, messages_after = state.messages, state.messages_after
-        state.messages, state.messages_after = [], []
-        if self._waits_for_term():
+        if messages:
+            state.messages = []
+        if messages_after:
+            state.messages_after = []
+        if messages and self._waits_for_term():
             # A pre-vote promises nothing, and what is passed on to a leader has no term.
             sent: list[RaftMessage] = []
             waiting: list[RaftMessage] = []
@@ -365,17 +383,16 @@ class Replica:
             messages, messages_after = sent, waiting + messages_after
         return tuple(messages), tuple(messages_after)
 
-    def _expected_acknowledgement(self) -> Written | None:
+    def _expected_acknowledgement(self, snapshot: Snapshot | None) -> Written | None:
         """Return what `written` is to be told after this Ready, None if it need not be called.
 
         All entries that are being written are acknowledged anew with each write, since acknowledgements of a
         former term do not count.
         """
-        state, log = self._state, self._state.log
-        snapshot = log.next_snapshot()
-        if not log.unstable_count and snapshot is None:
+        state = self._state
+        last = state.log.last_unstable()
+        if last is None and snapshot is None:
             return Written(state.term) if self._waits_for_term() else None
-        last = log.last_id() if log.unstable_count else None
         return Written(
             state.term,
             last.index if last is not None else 0,
@@ -388,7 +405,7 @@ def _follow_and(handle: Callable[[RaftState, RaftMessage], None]) -> Callable[[R
     """Return a handler that first accepts the sender as the leader of the term."""
 
     def handler(state: RaftState, message: RaftMessage) -> None:
-        if state.role is Role.FOLLOWER:
+        if state.role is _FOLLOWER:
             state.election_elapsed = 0
             state.leader = message.sender
         else:
@@ -417,6 +434,7 @@ def _transfer_for(state: RaftState, message: RaftMessage) -> None:
     leadership.handle_transfer(state, message.index)
 
 
+# What a replica does with a message of its own term, by its role; the rest is ignored.
 _Handlers = dict[MessageKind, Callable[[RaftState, RaftMessage], None]]
 
 _OF_LEADER: _Handlers = {
@@ -424,23 +442,29 @@ _OF_LEADER: _Handlers = {
     MessageKind.HEARTBEAT: _follow_and(following.handle_heartbeat),
     MessageKind.SNAPSHOT: _follow_and(following.handle_snapshot),
 }
-# What a replica does with a message of its own term, by its role; the rest is ignored.
-_HANDLERS: dict[Role, _Handlers] = {
-    Role.FOLLOWER: {
-        **_OF_LEADER,
-        MessageKind.TIMEOUT_NOW: following.handle_timeout_now,
-        MessageKind.READ_INDEX: _forward,
-        MessageKind.READ_INDEX_RESPONSE: following.handle_read_response,
-        MessageKind.TRANSFER: _forward,
-        MessageKind.PROPOSE: _forward,
-    },
-    Role.PRE_CANDIDATE: {**_OF_LEADER, MessageKind.PRE_VOTE_RESPONSE: handle_vote_response},
-    Role.CANDIDATE: {**_OF_LEADER, MessageKind.VOTE_RESPONSE: handle_vote_response},
-    Role.LEADER: {
-        MessageKind.APPEND_RESPONSE: leadership.handle_append_response,
-        MessageKind.HEARTBEAT_RESPONSE: leadership.handle_heartbeat_response,
-        MessageKind.READ_INDEX: leadership.handle_read,
-        MessageKind.TRANSFER: _transfer_for,
-        MessageKind.PROPOSE: _propose_for,
-    },
+_AS_FOLLOWER: _Handlers = {
+    **_OF_LEADER,
+    MessageKind.TIMEOUT_NOW: following.handle_timeout_now,
+    MessageKind.READ_INDEX: _forward,
+    MessageKind.READ_INDEX_RESPONSE: following.handle_read_response,
+    MessageKind.TRANSFER: _forward,
+    MessageKind.PROPOSE: _forward,
 }
+_AS_PRE_CANDIDATE: _Handlers = {**_OF_LEADER, MessageKind.PRE_VOTE_RESPONSE: handle_vote_response}
+_AS_CANDIDATE: _Handlers = {**_OF_LEADER, MessageKind.VOTE_RESPONSE: handle_vote_response}
+_AS_LEADER: _Handlers = {
+    MessageKind.APPEND_RESPONSE: leadership.handle_append_response,
+    MessageKind.HEARTBEAT_RESPONSE: leadership.handle_heartbeat_response,
+    MessageKind.READ_INDEX: leadership.handle_read,
+    MessageKind.TRANSFER: _transfer_for,
+    MessageKind.PROPOSE: _propose_for,
+}
+
+
+def _handlers_of(role: Role) -> _Handlers:
+    """Return the handlers of a role: the hash of an enum's member costs more than a comparison."""
+    if role is _LEADER:
+        return _AS_LEADER
+    if role is _FOLLOWER:
+        return _AS_FOLLOWER
+    return _AS_CANDIDATE if role is Role.CANDIDATE else _AS_PRE_CANDIDATE

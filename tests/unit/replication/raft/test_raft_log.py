@@ -90,7 +90,7 @@ def test_a_conflict_with_what_is_written_replaces_it_in_the_tail(log: RaftLog) -
     log.hand_over()
     assert log.append_after(EntryId(1, 11), entries(3, 12, 13), 10) == 13
     assert (log.offset, log.in_progress, log.last_index()) == (12, 12, 13)
-    assert log.next_unstable() == entries(3, 12, 13)
+    assert log.next_unstable() == tuple(entries(3, 12, 13))
 
 
 def test_what_is_committed_is_at_most_what_the_message_has_verified(log: RaftLog) -> None:
@@ -120,7 +120,7 @@ def test_what_was_replaced_meanwhile_is_not_acknowledged(log: RaftLog) -> None:
     assert log.offset == 13
     log.written(14, 3)
     assert log.offset == 15
-    assert log.next_unstable() == []
+    assert log.next_unstable() == ()
 
 
 def test_a_second_acknowledgement_changes_nothing(log: RaftLog) -> None:
@@ -128,22 +128,22 @@ def test_a_second_acknowledgement_changes_nothing(log: RaftLog) -> None:
     log.written(14, 2)
     log.written(14, 2)
     log.written(20, 2)
-    assert (log.offset, log.last_index(), log.unstable_count) == (15, 14, 0)
+    assert (log.offset, log.last_index(), log.last_unstable()) == (15, 14, None)
 
 
 def test_what_was_handed_over_is_not_handed_over_again(log: RaftLog) -> None:
-    assert log.next_unstable() == entries(2, 13, 14)
+    assert log.next_unstable() == tuple(entries(2, 13, 14))
     log.hand_over()
-    assert log.next_unstable() == []
+    assert log.next_unstable() == ()
     log.append(entries(2, 15))
-    assert log.next_unstable() == entries(2, 15)
+    assert log.next_unstable() == tuple(entries(2, 15))
 
 
 def test_unwritten_entries_are_applied_only_if_that_is_allowed(log: RaftLog) -> None:
     log.commit_to(14)
     log.hand_over()
-    assert [entry.index for entry in log.next_committed(is_unstable_allowed=False)] == [11, 12]
-    assert [entry.index for entry in log.next_committed(is_unstable_allowed=True)] == [11, 12, 13, 14]
+    assert [entry.index for entry in log.next_committed(False)] == [11, 12]
+    assert [entry.index for entry in log.next_committed(True)] == [11, 12, 13, 14]
 
 
 def test_what_is_being_applied_is_bounded_in_bytes() -> None:
@@ -151,12 +151,12 @@ def test_what_is_being_applied_is_bounded_in_bytes() -> None:
     storage.write(None, entries(1, 11, 12, 13, size=68))
     log = log_of(storage, applying_bytes_max=200)
     log.commit_to(13)
-    batch = log.next_committed(is_unstable_allowed=False)
+    batch = log.next_committed(False)
     assert [entry.index for entry in batch] == [11, 12]
-    log.apply_handed_out(batch, is_unstable_allowed=False)
-    assert log.next_committed(is_unstable_allowed=False) == ()
+    log.apply_handed_out(batch, False)
+    assert log.next_committed(False) == ()
     assert log.has_applied(12) == 2 * 68
-    assert [entry.index for entry in log.next_committed(is_unstable_allowed=False)] == [13]
+    assert [entry.index for entry in log.next_committed(False)] == [13]
 
 
 def test_a_snapshot_replaces_the_log_until_it_is_written(log: RaftLog) -> None:
@@ -172,14 +172,14 @@ def test_a_snapshot_replaces_the_log_until_it_is_written(log: RaftLog) -> None:
     log.append(entries(4, 21))
     log.snapshot_written(20)
     assert log.snapshot is None
-    assert log.next_unstable() == entries(4, 21)
+    assert log.next_unstable() == tuple(entries(4, 21))
 
 
 def test_nothing_is_applied_while_a_snapshot_is_installed(log: RaftLog) -> None:
     log.restore(Snapshot(20, 4, ALONE))
     log.append(entries(4, 21))
     log.commit_to(21)
-    assert log.next_committed(is_unstable_allowed=True) == ()
+    assert log.next_committed(True) == ()
 
 
 def test_the_last_entry_of_a_term_is_found_without_passing_the_start(log: RaftLog) -> None:
