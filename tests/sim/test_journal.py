@@ -109,6 +109,25 @@ class Proposed:
             self.error = error
 
 
+class Resolving:
+    """A wait until nothing is in doubt, and its result."""
+
+    def __init__(self, simulation: "Simulation") -> None:
+        self.is_certain = False
+        self.error: AmqpError | None = None
+        simulation.proposing = self
+        self._coroutine = simulation.journal.resolve()
+        self.go_on()
+
+    def go_on(self) -> None:
+        try:
+            self._coroutine.send(None)
+        except StopIteration:
+            self.is_certain = True
+        except AmqpError as error:
+            self.error = error
+
+
 class Simulation:
     """The metadata of one broker, and the random choices that drive them."""
 
@@ -121,7 +140,7 @@ class Simulation:
         self.proposals: list[Proposed] = []
         # Commands that were refused because a write failed, and may be on the disk nevertheless.
         self.doubtful: list[Proposed] = []
-        self.proposing: Proposed | None = None
+        self.proposing: Proposed | Resolving | None = None
         self.open()
         self.journal.begin()
 
@@ -400,6 +419,84 @@ def test_a_full_disk_refuses_durable_changes_only_until_there_is_space() -> None
     assert made.reply is not None
     assert made.reply.outcome is Outcome.DONE
     assert simulation.failures[-1] is None
+
+
+def in_doubt() -> Simulation:
+    """A broker with the queue `q`, whose deletion was written and is refused, since the sync has failed."""
+    simulation = Simulation(0)
+    for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name="q", durable=True)):
+        Proposed(simulation, command)
+        simulation.disk.advance()
+    simulation.disk.fault = (SyncFile, errno.EIO)
+    refused = Proposed(simulation, DeleteQueue(vhost="v", name="q"))
+    simulation.disk.advance()
+    assert refused.error is not None
+    assert simulation.journal.is_in_doubt
+    return simulation
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        DeclareQueue(vhost="v", name="q", durable=True),
+        DeleteQueue(vhost="v", name="missing"),
+        DeclareExchange(vhost="v", name="x", type="fanout", durable=True),
+    ],
+)
+def test_what_a_refused_command_could_make_untrue_is_answered_after_the_state_was_written_anew(
+    command: MetadataCommand,
+) -> None:
+    simulation = in_doubt()
+    at_once = Proposed(simulation, command)
+    assert at_once.error is not None
+    assert Proposed(simulation, DeclareQueue(vhost="v", name="transient")).reply is not None
+    simulation.wait()
+    later = Proposed(simulation, command)
+    assert later.has_waited
+    simulation.disk.advance()
+    assert later.reply is not None
+    assert not simulation.journal.is_in_doubt
+    simulation.disk.lose_power()
+    simulation.open()
+    vhost = simulation.metadata.vhost("v")
+    assert vhost is not None
+    assert "q" in vhost.topology.queues
+
+
+def test_a_failed_write_is_repaired_without_another_command() -> None:
+    simulation = in_doubt()
+    simulation.wait()
+    simulation.disk.advance()
+    assert not simulation.journal.is_in_doubt
+    simulation.disk.die()
+    simulation.open()
+    vhost = simulation.metadata.vhost("v")
+    assert vhost is not None
+    assert "q" in vhost.topology.queues
+
+
+def test_a_doubt_is_resolved_by_writing_anew_or_refused() -> None:
+    simulation = in_doubt()
+    assert Resolving(simulation).error is not None
+    simulation.now += 2_000
+    simulation.disk.fault = (CreateFile, errno.EIO)
+    waiting = Resolving(simulation)
+    assert waiting.error is None
+    simulation.disk.advance()
+    assert waiting.error is not None
+    simulation.now += 2_000
+    waiting = Resolving(simulation)
+    assert not waiting.is_certain
+    simulation.disk.advance()
+    assert waiting.is_certain
+
+
+def test_a_clock_that_was_set_back_does_not_delay_the_repair() -> None:
+    simulation = in_doubt()
+    simulation.now -= 3_600_000
+    simulation.journal.maintain()
+    simulation.disk.advance()
+    assert not simulation.journal.is_in_doubt
 
 
 def test_a_regular_stop_waits_for_the_disk() -> None:

@@ -129,6 +129,37 @@ def test_a_failed_sync_restarts_the_virtual_host_and_loses_nothing_confirmed() -
     assert bench.machine.node.reports == []
 
 
+@pytest.mark.parametrize("way", ["kill", "cut_power"])
+def test_a_queue_declared_after_its_failed_deletion_survives_a_crash(way: str) -> None:
+    bench = Bench()
+    bench.connect()
+    bench.declare()
+    bench.flow()
+    bench.machine.disk("metadata").fault = (SyncFile, 5)
+    bench.client.channel(1).call(methods.QueueDelete(queue="orders"), methods.QueueDeleteOk)
+    bench.flow()
+    assert not bench.client.is_open
+    assert bench.machine.node.journal.is_in_doubt
+    answers: list[object] = []
+    while not answers:
+        # It is refused until the metadata were written anew, and then answered.
+        if not bench.client.is_connected:
+            bench.connect()
+        declare = methods.QueueDeclare(queue="orders", durable=True)
+        bench.client.channel(1).call(declare, methods.QueueDeclareOk, then=answers.append)
+        bench.flow()
+        bench.machine.clock.now += 300
+        bench.machine.node.run_timers()
+    bench.queue.exists = True
+    bench.publish(3)
+    bench.flow()
+    assert bench.history.tally.confirmed == 3
+    bench.crash(way)
+    bench.client.channel(1).consume(bench.queue, "c")
+    bench.flow()
+    assert bench.arrived == [b"1 ", b"2 ", b"3 "]
+
+
 def test_acknowledgements_that_are_never_written_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedStorePort, "commit_due_later", lambda self: None)
     bench = Bench()

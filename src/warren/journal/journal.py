@@ -14,7 +14,8 @@ before it is written: neither a refused command nor the rules by which it was re
 
 Invariants: nothing that survives a restart is applied before it is synced, with everything in front of it in
 the log. After a failed write or sync the content of the file is unknown, so it is never written to again: a
-new file is written with the whole state.
+new file is written with the whole state. Until then commands that were refused are in doubt, since a crash
+may apply them: nothing is answered that they could make untrue.
 """
 
 import errno
@@ -38,7 +39,7 @@ from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWater
 from warren.journal.log_reader import RecoveredLog
 from warren.journal.parameter_cipher import Cipher
 from warren.journal.snapshot import FIRST_TERM, JournalSnapshot
-from warren.journal.volatility import is_volatile
+from warren.journal.volatility import is_certain, is_volatile
 from warren.limits import (
     JOURNAL_LOG_SIZE_MIN,
     JOURNAL_MARK_SYNC_MS,
@@ -88,8 +89,8 @@ class Journal:
     __slots__ = (
         "_dependencies", "_disk", "_end", "_failure", "_generation", "_in_flight", "_index", "_is_busy",
         "_is_mark_syncing", "_is_marked", "_log_id", "_mark", "_metadata", "_next", "_now", "_old_version",
-        "_on_closed", "_retry_at", "_seed", "_serial", "_snapshot_size", "_synced_at", "_unwritten",
-        "_unwritten_size", "_zeroed_to",
+        "_on_closed", "_resolving", "_retry_at", "_seed", "_serial", "_snapshot_size", "_synced_at",
+        "_unwritten", "_unwritten_size", "_zeroed_to",
     )  # fmt: skip
 
     def __init__(
@@ -134,6 +135,8 @@ class Journal:
         # The entries of commands that were applied and are not written yet.
         self._unwritten: list[bytes] = []
         self._unwritten_size = 0
+        # Those that wait until nothing is in doubt, or until the attempt has failed.
+        self._resolving: list[ReplyFuture] = []
         self._on_closed: Callable[[], None] | None = None
 
     def begin(self) -> None:
@@ -163,13 +166,28 @@ class Journal:
             return proposal.result
         raise proposal.result
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """True from a failed write until the state is written anew: a crash may apply refused commands."""
+        return self._failure is not None
+
+    async def resolve(self) -> None:
+        """Wait until nothing is in doubt. AmqpError if it cannot be written."""
+        while self._failure is not None:
+            if not self._is_busy and not self._is_retry_due():
+                raise _refusal(self._failure)
+            future = self._dependencies.make_future()
+            self._resolving.append(future)
+            self._start_next_job()
+            await future
+
     def close(self, on_closed: Callable[[], None]) -> None:
         """Call `on_closed` when nothing waits for the disk any more."""
         self._on_closed = on_closed
         self._start_next_job()
 
     def maintain(self) -> None:
-        """Sync the high-water mark if no other job does; called every second."""
+        """Write anew after a failure, or sync the mark if no other job does; called every second."""
         self._start_next_job()
 
     def _proceed(self) -> None:
@@ -193,7 +211,8 @@ class Journal:
         if isinstance(command, Reply):
             proposal.end(command)
             return True
-        if is_volatile(self._metadata, command):
+        is_at_once = is_volatile(self._metadata, command)
+        if is_at_once and (self._failure is None or is_certain(self._metadata, command)):
             entry = self._appended(proposal, command)
             # After a failure the next write is a snapshot, unless that is being written already.
             if self._failure is None or self._is_busy:
@@ -201,7 +220,7 @@ class Journal:
                 self._unwritten_size += len(entry)
             proposal.end(self._applied(proposal))
             return True
-        if self._failure is not None and self._dependencies.now() < self._retry_at:
+        if self._failure is not None and not self._is_retry_due():
             proposal.end(_refusal(self._failure))
             return True
         return False
@@ -251,7 +270,8 @@ class Journal:
             return
         is_ending = self._on_closed is not None and not self._is_marked and self._failure is None
         has_work = bool(self._next) or self._unwritten_size >= JOURNAL_UNWRITTEN_SIZE_MAX
-        if has_work and (self._failure is not None or self._is_too_long()):
+        is_retry = self._failure is not None and self._is_retry_due()
+        if is_retry or (has_work and self._is_too_long()):
             self._is_busy = True
             snapshot = self._take_snapshot()
             self._disk.submit(self._rewrite(snapshot), lambda error: self._rewritten(snapshot, error))
@@ -264,6 +284,10 @@ class Journal:
         elif self._on_closed is not None:
             on_closed, self._on_closed = self._on_closed, None
             on_closed()
+
+    def _is_retry_due(self) -> bool:
+        # A clock that was set back delays nothing.
+        return not 0 < self._retry_at - self._dependencies.now() <= JOURNAL_RETRY_MS
 
     def _is_too_long(self) -> bool:
         return self._end - self._snapshot_size > max(JOURNAL_LOG_SIZE_MIN, self._snapshot_size)
@@ -368,6 +392,10 @@ class Journal:
             self._switch_to(snapshot)
         else:
             self._fail(error)
+        resolving, self._resolving = self._resolving, []
+        for future in resolving:
+            if not future.done():
+                future.set_result(None)
         self._proceed()
 
     def _written(self, error: OSError | None) -> None:

@@ -3,6 +3,9 @@
 On a node alone such a command need not be synced before it is applied: it is in the log in its place, but its
 bytes are written with the next batch. If a crash loses them, it loses everything behind them too, and the
 next start would delete what they made.
+
+While refused commands are in doubt, because a write has failed and a crash may apply them, fewer answers are
+certain: that a durable queue exists already, or that a queue is gone, is what they could make untrue.
 """
 
 from collections.abc import Iterable
@@ -36,6 +39,28 @@ def is_volatile(metadata: Metadata, command: MetadataCommand) -> bool:
         return False
     vhost = metadata.vhost(command.vhost)
     return vhost is None or _is_volatile(vhost.topology, command)
+
+
+def is_certain(metadata: Metadata, command: MetadataCommand) -> bool:
+    """True if the answer to the volatile `command` stays true, whatever a crash applies or loses."""
+    vhost = metadata.vhost(command.vhost) if isinstance(command, VhostCommand) else None
+    return vhost is None or _is_certain(vhost.topology, command)
+
+
+def _is_certain(topology: DeclaredTopology, command: MetadataCommand) -> bool:
+    match command:
+        case DeclareQueue():
+            return not command.durable or command.owner is not None
+        case DeclareExchange():
+            return not command.durable
+        case Bind() | Unbind():
+            return not _survives_restart(topology, binding_of(command))
+        case DeleteQueue():
+            return command.name in topology.queues
+        case DeleteExchange():
+            return command.name in topology.exchanges
+        case _:
+            return True
 
 
 def _is_volatile(topology: DeclaredTopology, command: VhostCommand) -> bool:

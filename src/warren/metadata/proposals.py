@@ -11,6 +11,16 @@ from warren.metadata.machine import Metadata
 class Proposals(Protocol):
     """Port: has a command applied on every node; the reply comes when it was applied on this one."""
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """True while commands that were refused may be applied by a crash.
+
+        Until `resolve` has returned, it is not certain what exists after a restart.
+        """
+
+    def resolve(self) -> Awaitable[None]:
+        """Wait until nothing is in doubt. AmqpError if that is impossible now."""
+
     def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Awaitable[Reply]:
         """Propose `command` for `user`, and await its reply."""
 
@@ -26,6 +36,14 @@ class LocalProposals:
         self._incarnation = incarnation
         self._metadata = metadata
         self._now = now
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """False: what is refused is applied by nothing."""
+        return False
+
+    async def resolve(self) -> None:
+        """Do nothing."""
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply."""

@@ -198,6 +198,15 @@ class VhostCreation:
         self._proposals = proposals
         self._tree = tree
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """True while commands that were refused may be applied by a crash."""
+        return self._proposals.is_in_doubt
+
+    async def resolve(self) -> None:
+        """Wait until nothing is in doubt."""
+        await self._proposals.resolve()
+
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Propose `command`; if it creates a virtual host, wait until that has started."""
         reply = await self._proposals.propose(command, user)

@@ -249,9 +249,7 @@ class Simulation:
         last = len(specification.bound_to)
 
         def answered(number: int) -> None:
-            # What was refused because of a failed write may still happen at a power cut, until all metadata
-            # are written anew.
-            if number == last and not self.machine.node.is_journal_failing:
+            if number == last:
                 queue.declared(epoch)
 
         channel.call(declare, methods.QueueDeclareOk, then=lambda _: answered(0))

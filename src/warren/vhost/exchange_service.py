@@ -63,7 +63,10 @@ class ExchangeService(Generic[Q]):
             record = self._records().exchanges.get(exchange.name)
             if record is not None:
                 check_redeclared(exchange, record, command)
-                return
+                if not (command.durable and self._proposals.is_in_doubt):
+                    return
+                await self._proposals.resolve()
+                continue
             check_declared(command, requester)
             reply = await self._proposals.propose(command, requester.user)
             if reply.outcome is Outcome.DONE:

@@ -88,6 +88,8 @@ class QueueService(Generic[Q]):
         """Delete a queue; returns the number of its ready messages, 0 if it does not exist."""
         queue = self._name(requester.stripped_queue(method.queue))
         requester.authorizer.check_configure(queue)
+        if self._record(queue.name) is None and self._proposals.is_in_doubt:
+            await self._proposals.resolve()
         record, live = self._record(queue.name), self._topology.queues.get(queue.name)
         if record is None or live is None:
             return 0
@@ -219,6 +221,9 @@ class QueueService(Generic[Q]):
             record, live = self._record(queue.name), self._topology.queues.get(queue.name)
             if record is not None and live is not None:
                 check_redeclared(queue, record, command)
+                if command.durable and self._proposals.is_in_doubt:
+                    await self._proposals.resolve()
+                    continue
                 live.touch()
                 counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
                 if counts is None:

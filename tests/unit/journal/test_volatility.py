@@ -5,12 +5,13 @@ import random
 import pytest
 from tests.sim.test_journal import NEXT_RUN, any_command, described
 
-from warren.journal.volatility import is_volatile
+from warren.journal.volatility import is_certain, is_volatile
 from warren.metadata.commands import (
     Bind,
     CommandContext,
     DeclareExchange,
     DeclareQueue,
+    DeleteEphemeral,
     DeleteExchange,
     DeleteExclusiveQueues,
     DeleteQueue,
@@ -92,6 +93,41 @@ def test_what_leaves_nothing_after_a_restart_is_volatile(command: MetadataComman
 )
 def test_what_may_leave_something_is_not_volatile(command: MetadataCommand) -> None:
     assert not is_volatile(made(), command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        DeclareQueue(vhost="v", name="durable", durable=True),
+        DeclareExchange(vhost="v", name="kept", type="fanout", durable=True),
+        Bind(vhost="v", source="kept", destination="durable"),
+        Unbind(vhost="v", source="kept", destination="durable", routing_key="not bound"),
+        DeleteQueue(vhost="v", name="nothing"),
+        DeleteExchange(vhost="v", name="nothing"),
+    ],
+)
+def test_an_answer_that_a_refused_command_could_make_untrue_is_not_certain(command: MetadataCommand) -> None:
+    assert is_volatile(made(), command)
+    assert not is_certain(made(), command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        DeclareQueue(vhost="v", name="new"),
+        DeclareQueue(vhost="v", name="new", durable=True, owner="c"),
+        DeclareQueue(vhost="nowhere", name="new", durable=True),
+        DeclareExchange(vhost="v", name="new", type="fanout"),
+        Bind(vhost="v", source="kept", destination="transient"),
+        Unbind(vhost="v", source="kept", destination="own"),
+        DeleteQueue(vhost="v", name="transient"),
+        DeleteExclusiveQueues(vhost="v", owner="c", count_max=9),
+        DeleteEphemeral(node=1, incarnation=2, count_max=9),
+    ],
+)
+def test_an_answer_about_what_ends_with_this_run_is_certain(command: MetadataCommand) -> None:
+    assert is_volatile(made(), command)
+    assert is_certain(made(), command)
 
 
 @pytest.mark.seeds(100)

@@ -138,6 +138,10 @@ class SlowProposals:
         self.waiting: list[Answer] = []
         self.is_slow = False
         self.is_failing = False
+        self.is_in_doubt = False
+
+    async def resolve(self) -> None:
+        raise InternalError("the disk has failed")
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         if self.is_failing:

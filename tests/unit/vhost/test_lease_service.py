@@ -60,6 +60,11 @@ class LeaseHarness:
         self.clock.now = now
         self.vhost.expire()
 
+    is_in_doubt = False
+
+    async def resolve(self) -> None:
+        pass
+
     async def propose(self, command: MetadataCommand, user: str = "") -> Reply:
         if self.failure is not None:
             raise self.failure
