@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,12 @@ class Transcript:
     @classmethod
     def read(cls, path: Path) -> Transcript:
         """Parse a file into blocks: runs of C lines, and runs of S and R lines, alternately."""
-        transcript = cls(path, lines=path.read_text().splitlines())
+        return cls.parse(path, path.read_text().splitlines())
+
+    @classmethod
+    def parse(cls, path: Path, lines: list[str]) -> Transcript:
+        """Parse `lines`, which are a part of a file."""
+        transcript = cls(path, lines=lines)
         transcript.title = transcript.lines[0]
         for place, line in enumerate(transcript.lines):
             mark = _MARK.fullmatch(line)
@@ -73,6 +79,11 @@ class Transcript:
         """Whether it applies to this broker: not if RabbitMQ differs and its answer is not given."""
         answers = {step.who for block in self.blocks for step in block}
         return not is_rabbitmq or "differs-from-rabbitmq" not in self.marks or "R" in answers
+
+    def spoken(self, context: TranscriptContext) -> Iterator[Step]:
+        """The steps that apply to the broker of `context`: what is sent to it, and what it answers."""
+        for block in self.blocks:
+            yield from _spoken(block, context)
 
     def _add(self, step: Step) -> None:
         if self.blocks and (self.blocks[-1][0].who == "C") == (step.who == "C"):

@@ -11,6 +11,7 @@ import pytest
 from tests import rabbitmq
 from tests.conformance.client import TranscriptContext
 from tests.conformance.definitions import VHOSTS, definitions
+from tests.oracle.quorum_brokers import QuorumBroker, running_brokers
 from tests.warren_process import running_warren
 
 
@@ -21,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("oracle")
     for name in ("--rabbitmq", "--warren"):
         group.addoption(name, help="an amqp:// URI with the definitions of tests/conformance loaded")
+    group.addoption("--record", action="store_true", help="fill in the answers of sections on quorum queues")
     group.addoption("--scripts", type=int, default=100, help="how many scripts to generate")
 
 
@@ -55,3 +57,13 @@ def brokers(
             TranscriptContext("127.0.0.1", their_port, VHOSTS[-1], is_rabbitmq=True),
             TranscriptContext("127.0.0.1", our_port, VHOSTS[-2]),
         ]
+
+
+@pytest.fixture(scope="session")
+def quorum_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, QuorumBroker]]:
+    """RabbitMQ and Warren with their HTTP APIs, for the tests of quorum queues."""
+    if not rabbitmq.is_installed():
+        pytest.skip("rabbitmq-server is not installed")
+    theirs, ours = (tmp_path_factory.mktemp(name) for name in ("rabbitmq", "warren"))
+    with running_brokers(theirs, ours) as brokers:
+        yield brokers

@@ -1,0 +1,119 @@
+"""RabbitMQ and Warren for the tests of quorum queues, with equal users, vhosts and policies."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import rabbitmq
+from tests.conformance import definitions
+from tests.conformance.client import PASSWORD, USER, TranscriptContext
+from tests.conformance.peer import Peer
+from tests.warren_process import free_port, running_warren
+
+BROKERS = ("rabbitmq", "warren")
+VHOSTS = definitions.VHOSTS
+AUTHORIZATION = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+# name -> pattern, definition: what the policies of the conformance tests do not set.
+POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "limited": ("^limited", {"delivery-limit": 1}),
+    "kept": (
+        "^kept",
+        {
+            "dead-letter-exchange": "",
+            "dead-letter-routing-key": "buried",
+            "dead-letter-strategy": "at-least-once",
+            "overflow": "reject-publish",
+        },
+    ),
+}
+
+
+@dataclass(frozen=True)
+class QuorumBroker:
+    """A broker: its ports, and whether it accepts quorum queues."""
+
+    name: str
+    port: int
+    http_port: int
+    accepts_quorum_queues: bool
+
+    def context(self, vhost: str) -> TranscriptContext:
+        """The broker and a vhost of it, for a recorded script."""
+        is_rabbitmq = self.name == "rabbitmq"
+        return TranscriptContext("127.0.0.1", self.port, vhost, is_rabbitmq=is_rabbitmq)
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """The status and the JSON of an answer of the HTTP API; None for one without a body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.http_port, timeout=60)
+        headers = {"authorization": AUTHORIZATION, "content-type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, json.loads(text) if text else None
+
+
+@contextmanager
+def running_brokers(theirs: Path, ours: Path) -> Iterator[dict[str, QuorumBroker]]:
+    """Both brokers, by name, until the block ends; their files are in these directories."""
+    document = ours / "definitions.json"
+    document.write_text(json.dumps(_definitions()))
+    http_port, our_http_port = free_port(), free_port()
+    with ExitStack() as stack:
+        server = rabbitmq.RabbitMQ(
+            theirs,
+            listen="127.0.0.1",
+            settings=f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n",
+            plugins=("rabbitmq_management",),
+        )
+        stack.callback(server.remove)
+        stack.callback(server.stop)
+        server.start()
+        server.control("import_definitions", str(document))
+        arguments = ("--management-port", str(our_http_port))
+        settings = {"load_definitions": str(document)}
+        port = stack.enter_context(running_warren(ours, settings, arguments=arguments)).port
+        yield {
+            "rabbitmq": QuorumBroker("rabbitmq", server.port, http_port, accepts_quorum_queues=True),
+            "warren": QuorumBroker("warren", port, our_http_port, accepts_quorum_queues=_accepts(port)),
+        }
+
+
+def _accepts(port: int) -> bool:
+    """Whether the broker declares a quorum queue: the one switch for what is tested with Warren."""
+    peer = Peer("127.0.0.1", port)
+    peer.handshake(USER, PASSWORD, VHOSTS[0])
+    peer.send_method(1, "channel.open")
+    peer.expect_method(1, "channel.open-ok")
+    arguments = {"x-queue-type": "quorum"}
+    peer.send_method(1, "queue.declare", queue="accepted", durable=True, arguments=arguments)
+    answer = peer.next_event(None, 10)
+    if answer is not None and answer.name == "queue.declare-ok":
+        peer.send_method(1, "queue.delete", queue="accepted")
+        peer.expect_method(1, "queue.delete-ok")
+    peer.disconnect()
+    return answer is not None and answer.name == "queue.declare-ok"
+
+
+def _definitions() -> dict[str, Any]:
+    document = definitions.definitions()
+    document["policies"] += [
+        {
+            "name": name,
+            "vhost": vhost,
+            "pattern": pattern,
+            "apply-to": "queues",
+            "definition": definition,
+            "priority": 0,
+        }
+        for name, (pattern, definition) in POLICIES.items()
+        for vhost in VHOSTS
+    ]
+    return document

@@ -1,0 +1,80 @@
+"""Quorum queues answer as RabbitMQ 3.10.8 did when the scripts in `quorum_queues/` were recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import Queue
+
+import pytest
+from tests.conformance.transcript import Transcript
+from tests.oracle import recorded
+from tests.oracle.quorum_brokers import BROKERS, VHOSTS, QuorumBroker
+
+SECTIONS = {
+    f"{section.path.stem}: {section.title}": section
+    for path in sorted(Path(__file__).with_name("quorum_queues").glob("*.txt"))
+    for section in recorded.sections(path)
+}
+# More sections at a time would make the answers late, not the test faster.
+AT_ONCE = 6
+Results = dict[tuple[str, str], Future[str]]
+
+
+@pytest.fixture(scope="module")
+def results(request: pytest.FixtureRequest, quorum_brokers: dict[str, QuorumBroker]) -> Iterator[Results]:
+    """All selected sections, played concurrently, each in a vhost that no other one uses at that time."""
+    chosen = [
+        (item.callspec.params["name"], item.callspec.params["title"])
+        for item in request.session.items
+        if "results" in item.fixturenames
+    ]
+    vhosts: Queue[str] = Queue()
+    for vhost in VHOSTS[:AT_ONCE]:
+        vhosts.put(vhost)
+
+    is_recording = request.config.getoption("--record")
+
+    def play(broker: QuorumBroker, script: Transcript) -> str:
+        vhost = vhosts.get()
+        try:
+            if is_recording and broker.name == "rabbitmq":
+                return recorded.record(script, broker.context(vhost))
+            recorded.play(script, broker.context(vhost))
+            return ""
+        finally:
+            vhosts.put(vhost)
+
+    # Those that wait longest begin first.
+    chosen.sort(key=lambda pair: not any("sleep" in line for line in SECTIONS[pair[1]].lines))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            (name, title): pool.submit(play, quorum_brokers[name], SECTIONS[title])
+            for name, title in chosen
+            if quorum_brokers[name].accepts_quorum_queues
+        }
+
+
+@pytest.mark.rabbitmq
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("title", SECTIONS, ids=str)
+@pytest.mark.parametrize("name", BROKERS)
+def test_the_broker_answers_as_the_section_says(
+    name: str, title: str, results: Results, request: pytest.FixtureRequest
+) -> None:
+    if (name, title) not in results:
+        pytest.skip(f"{name} does not accept quorum queues")
+    text = results[name, title].result()
+    if request.config.getoption("--record") and name == "rabbitmq":
+        path = SECTIONS[title].path
+        path.write_text(path.read_text().replace("\n".join(SECTIONS[title].lines), text.rstrip("\n")))
+
+
+@pytest.mark.parametrize("title", SECTIONS, ids=str)
+def test_the_title_is_a_sentence_and_every_answer_is_recorded(title: str) -> None:
+    section = SECTIONS[title]
+    assert section.title.endswith(".")
+    steps = [step for block in section.blocks for step in block]
+    assert any(step.who == "S" for step in steps)
+    assert all(step.text for step in steps)
