@@ -73,6 +73,9 @@ CONSISTENT_HASH_WEIGHT_MAX = 1_000_000
 # --- arguments ----------------------------------------------------------------------------------
 # Ten years: the longest x-message-ttl and x-expires that RabbitMQ accepts.
 EXPIRY_MS_MAX = 315_360_000_000
+# Deliveries that come back, before a message of a quorum queue without x-delivery-limit is dead-lettered
+# (RabbitMQ 4), so that a message that crashes its consumers does not do so for ever. -1 means no limit.
+DELIVERY_LIMIT_DEFAULT = 20
 # x-max-priority: the property priority has one byte.
 PRIORITY_MAX = 255
 # Pairs of queue and reason in x-death, beyond which a message is dropped. RabbitMQ has no bound, but cubic

@@ -25,6 +25,7 @@ from warren.metadata.events import (
 from warren.metadata.federation_definition import Upstream
 from warren.metadata.federation_upstreams import upstreams_of_queue
 from warren.metadata.records import QueueRecord
+from warren.model.arguments import CLASSIC, QUORUM
 from warren.queues.capabilities import taking_queue
 from warren.queues.demand import QueueDemand
 from warren.queues.local import LocalQueue
@@ -32,7 +33,7 @@ from warren.queues.taking_queue import TakingQueue
 from warren.relay.link import Link
 from warren.relay.status import LinkKey, LinkKind
 
-_CLASSIC = "classic"
+_FEDERATED = (CLASSIC, QUORUM)
 
 # Returns the live queue of a vhost and a name; None if there is none now.
 FindQueue = Callable[[str, str], LocalQueue | None]
@@ -113,7 +114,7 @@ class FederatedQueues:
         vhost = self._dependencies.metadata.vhost(vhost_name)
         # It may have been deleted or replaced since.
         record = None if vhost is None else vhost.topology.queues.get(name)
-        if vhost is None or record is None or record.kind != _CLASSIC or not may_federate(vhost):
+        if vhost is None or record is None or record.kind not in _FEDERATED or not may_federate(vhost):
             self._keep(vhost_name, name, ())
             return
         policy, _ = vhost.policies_of(name, record.kind)

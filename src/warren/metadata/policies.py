@@ -9,7 +9,16 @@ from msgspec import Struct
 from warren.metadata import validation
 from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
-from warren.model.arguments import RETAIN, Overflow, is_age
+from warren.model.arguments import (
+    CLASSIC,
+    DELAYED_RETRY_TYPES,
+    QUORUM,
+    RETAIN,
+    STREAM,
+    DeadLetterStrategy,
+    Overflow,
+    is_age,
+)
 from warren.model.erlang_terms import printed_json, printed_pairs, printed_text
 from warren.model.patterns import Pattern, pattern_error, pattern_of
 
@@ -18,22 +27,36 @@ _SEGMENT_SIZE_MAX = 3_000_000_000
 
 # The values of `apply-to`, and the kinds of objects they mean. RabbitMQ 4 added the last three.
 _APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
-    "all": frozenset(("exchange", "classic", "quorum", "stream")),
+    "all": frozenset(("exchange", CLASSIC, QUORUM, STREAM)),
     "exchanges": frozenset(("exchange",)),
-    "queues": frozenset(("classic", "quorum", "stream")),
-    "classic_queues": frozenset(("classic",)),
-    "quorum_queues": frozenset(("quorum",)),
-    "streams": frozenset(("stream",)),
+    "queues": frozenset((CLASSIC, QUORUM, STREAM)),
+    "classic_queues": frozenset((CLASSIC,)),
+    "quorum_queues": frozenset((QUORUM,)),
+    "streams": frozenset((STREAM,)),
 }
 
-# A policy with one of these keys does not match such a queue at all (as in RabbitMQ 3.10.8).
+_STREAM_KEYS: Final = ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size")
+_QUORUM_KEYS: Final = (
+    "target-group-size",
+    "consumer-disconnected-timeout",
+    "delayed-retry-type",
+    "delayed-retry-min",
+    "delayed-retry-max",
+)
+_MIRROR_KEYS: Final = (
+    "ha-mode",
+    "ha-params",
+    "ha-sync-mode",
+    "ha-sync-batch-size",
+    "ha-promote-on-shutdown",
+    "ha-promote-on-failure",
+)
+# A policy with one of these keys does not match such a queue at all (as in RabbitMQ 3.10.8). `retain` is a
+# key of Warren's own, for classic queues.
 _UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
-    "classic": frozenset(
-        ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size", "dead-letter-strategy")
-    ),
-    # A key of Warren's own, for classic queues.
-    "quorum": frozenset((RETAIN,)),
-    "stream": frozenset((RETAIN,)),
+    CLASSIC: frozenset((*_STREAM_KEYS, *_QUORUM_KEYS, "dead-letter-strategy")),
+    QUORUM: frozenset((*_STREAM_KEYS, *_MIRROR_KEYS, "queue-mode", "queue-master-locator", RETAIN)),
+    STREAM: frozenset((*_QUORUM_KEYS, RETAIN)),
 }
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -215,14 +238,19 @@ _OPERATOR_SETTINGS: Final[Mapping[str, _Setting]] = {
     "max-length-bytes": _Setting("maximum length in bytes", _at_least(0)),
     "max-in-memory-length": _Setting("maximum memory in bytes", _at_least(0)),
     "max-in-memory-bytes": _Setting("maximum memory in bytes", _at_least(0)),
-    "delivery-limit": _Setting("delivery limit", _at_least(0)),
+    # A negative limit is none, as in RabbitMQ 4: RabbitMQ 3.10 refuses it, but has no limit by default.
+    "delivery-limit": _Setting("delivery limit", _at_least(-1)),
+    # RabbitMQ 4 added this key.
+    "target-group-size": _Setting("target group size", _at_least(1)),
 }
 _SETTINGS: Final[Mapping[str, _Setting]] = {
     **_OPERATOR_SETTINGS,
     "alternate-exchange": _Setting("alternate exchange name", _string),
     "dead-letter-exchange": _Setting("dead letter exchange name", _string),
     "dead-letter-routing-key": _Setting("dead letter routing key", _string),
-    "dead-letter-strategy": _Setting("dead letter strategy", _among("at-most-once", "at-least-once")),
+    "dead-letter-strategy": _Setting(
+        "dead letter strategy", _among(*(strategy.value for strategy in DeadLetterStrategy))
+    ),
     "queue-mode": _Setting("queue-mode value", _among("default", "lazy")),
     "queue-version": _Setting("queue-version value", _among(1, 2)),
     "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
@@ -236,6 +264,11 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "queue-master-locator": _Setting("queue master locator value", _string),
     "initial-cluster-size": _Setting("cluster size", _at_least(0)),
     "stream-max-segment-size-bytes": _Setting("segment size", _at_least(0, _SEGMENT_SIZE_MAX)),
+    # Keys of quorum queues that RabbitMQ 4 added.
+    "consumer-disconnected-timeout": _Setting("consumer disconnected timeout", _at_least(0)),
+    "delayed-retry-type": _Setting("delayed retry type", _among(*DELAYED_RETRY_TYPES)),
+    "delayed-retry-min": _Setting("delayed retry min", _at_least(1)),
+    "delayed-retry-max": _Setting("delayed retry max", _at_least(1)),
     # Mirrored queues were removed in RabbitMQ 4; policies that mention them remain valid.
     "ha-mode": _Setting("ha-mode value", _among("all", "exactly", "nodes")),
     "ha-params": _Setting("ha-params value", _anything),

@@ -1,4 +1,4 @@
-"""Refuses commands that are too costly, or need quorum queues.
+"""Refuses commands that are too costly, or need queues of a type that is not supported.
 
 They are refused before they reach the metadata, which still reads those in an older log.
 """
@@ -15,9 +15,8 @@ from warren.metadata.commands import (
     SetTopicPermissions,
 )
 from warren.metadata.policies import UPSTREAM_PATTERN
+from warren.model.arguments import QUEUE_KINDS, SUPPORTED_KINDS
 from warren.model.patterns import TOO_LARGE, is_too_large
-
-_QUORUM = "quorum"
 
 
 def unsupported(command: MetadataCommand) -> str | None:
@@ -28,8 +27,13 @@ def unsupported(command: MetadataCommand) -> str | None:
     for pattern in _patterns(command):
         if is_too_large(pattern):
             return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
-    if isinstance(command, PutVhost) and command.default_queue_type == _QUORUM:
-        return f"queue type '{_QUORUM}' is not supported yet: default of vhost '{command.name}'"
+    return _unsupported_type(command) if isinstance(command, PutVhost) else None
+
+
+def _unsupported_type(command: PutVhost) -> str | None:
+    kind = command.default_queue_type
+    if kind in QUEUE_KINDS and kind not in SUPPORTED_KINDS:
+        return f"queue type '{kind}' is not supported yet: default of vhost '{command.name}'"
     return None
 
 

@@ -1,7 +1,9 @@
 """Checks, merges and parses x-arguments of queues and exchanges, with policies applied.
 
 The checks, their order and their texts are those of RabbitMQ 3.10.8, measured. In addition,
-`x-delivery-limit`, `x-consumer-timeout` and `x-queue-leader-locator` are accepted on classic queues.
+`x-delivery-limit`, `x-consumer-timeout` and `x-queue-leader-locator` are accepted on classic queues, and the
+arguments of quorum queues that RabbitMQ 4 added are checked. A quorum queue has a delivery limit by default,
+as in RabbitMQ 4.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +12,7 @@ from enum import Enum
 from msgspec import Struct
 
 from warren.errors import AmqpNotImplemented, PreconditionFailed
-from warren.limits import EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
+from warren.limits import DELIVERY_LIMIT_DEFAULT, EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
 
@@ -22,9 +24,13 @@ ALTERNATE_EXCHANGE = "alternate-exchange"
 DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
 DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
 QUEUE_TYPE = "x-queue-type"
+# Which messages that come back wait before they are delivered again.
+DELAYED_RETRY_TYPES = ("disabled", "all", "failed", "returned")
 # The policy key that retains what is published to a queue.
 RETAIN = "retain"
-QUEUE_KINDS = ("classic", "quorum", "stream")
+CLASSIC, QUORUM, STREAM = QUEUE_KINDS = ("classic", "quorum", "stream")
+# The types of which queues can be declared; others are checked as RabbitMQ does, and then not implemented.
+SUPPORTED_KINDS = frozenset((CLASSIC, STREAM))
 
 _AGE_UNITS_MS = {
     "Y": 365 * 86_400_000,
@@ -40,7 +46,7 @@ _INTEGER_TYPES = frozenset(
 
 # The arguments of each queue type, in the order in which a repeated declaration is compared.
 KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "classic": (
+    CLASSIC: (
         "x-expires",
         "x-message-ttl",
         "x-dead-letter-exchange",
@@ -58,7 +64,7 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-consumer-timeout",
         "x-queue-leader-locator",
     ),
-    "quorum": (
+    QUORUM: (
         "x-dead-letter-exchange",
         "x-dead-letter-routing-key",
         "x-dead-letter-strategy",
@@ -75,8 +81,13 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-message-ttl",
         "x-queue-leader-locator",
         "x-consumer-timeout",
+        "x-quorum-target-group-size",
+        "x-consumer-disconnected-timeout",
+        "x-delayed-retry-type",
+        "x-delayed-retry-min",
+        "x-delayed-retry-max",
     ),
-    "stream": (
+    STREAM: (
         "x-max-length-bytes",
         "x-queue-type",
         "x-max-age",
@@ -85,8 +96,17 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-queue-leader-locator",
     ),
 }
-# RabbitMQ ignores this argument on queue types that do not support it.
-_IGNORED_WHERE_UNKNOWN = "x-consumer-timeout"
+# RabbitMQ 3.10 ignores these arguments on queue types that do not support them.
+_IGNORED_WHERE_UNKNOWN = frozenset(
+    (
+        "x-consumer-timeout",
+        "x-quorum-target-group-size",
+        "x-consumer-disconnected-timeout",
+        "x-delayed-retry-type",
+        "x-delayed-retry-min",
+        "x-delayed-retry-max",
+    )
+)
 
 # The keys of which the smaller value applies, of a policy and an argument, or of two policies.
 _SMALLER_HOLDS = frozenset(
@@ -97,9 +117,9 @@ _SMALLER_HOLDS = frozenset(
         "max-length-bytes",
         "max-in-memory-length",
         "max-in-memory-bytes",
-        "delivery-limit",
     )
 )
+_DELIVERY_LIMIT = "delivery-limit"
 
 
 class Overflow(Enum):
@@ -108,6 +128,13 @@ class Overflow(Enum):
     DROP_HEAD = "drop-head"
     REJECT_PUBLISH = "reject-publish"
     REJECT_PUBLISH_DLX = "reject-publish-dlx"
+
+
+class DeadLetterStrategy(Enum):
+    """When a message that died may be forgotten: once it is published, or once every target has it."""
+
+    AT_MOST_ONCE = "at-most-once"
+    AT_LEAST_ONCE = "at-least-once"
 
 
 class QueueSettings(Struct, frozen=True, kw_only=True):
@@ -121,6 +148,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
     overflow: Overflow = Overflow.DROP_HEAD
     dead_letter_exchange: str | None = None
     dead_letter_routing_key: str | None = None
+    # As asked for; `keeps_dead_letters` says whether it can be obeyed.
+    dead_letter_strategy: DeadLetterStrategy = DeadLetterStrategy.AT_MOST_ONCE
     priority_max: int | None = None
     single_active_consumer: bool = False
     delivery_limit: int | None = None
@@ -131,6 +160,20 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
     age_ms_max: int | None = None
     segment_size_max: int | None = None
 
+    @property
+    def keeps_dead_letters(self) -> bool:
+        """True if dead letters are kept until all their targets have confirmed them.
+
+        As in RabbitMQ, at-least-once needs a quorum queue with a dead-letter exchange that rejects publishes
+        when it is full; without, the strategy is at-most-once.
+        """
+        return (
+            self.dead_letter_strategy is DeadLetterStrategy.AT_LEAST_ONCE
+            and self.kind == QUORUM
+            and self.dead_letter_exchange is not None
+            and self.overflow is Overflow.REJECT_PUBLISH
+        )
+
 
 # Shared by the many queues without arguments and policies.
 DEFAULT_SETTINGS = QueueSettings()
@@ -138,8 +181,8 @@ DEFAULT_SETTINGS = QueueSettings()
 
 def queue_kind(arguments: Arguments) -> str:
     """The queue type that `arguments` ask for."""
-    kind = arguments.get(QUEUE_TYPE, "classic")
-    return kind if isinstance(kind, str) else "classic"
+    kind = arguments.get(QUEUE_TYPE, CLASSIC)
+    return kind if isinstance(kind, str) else CLASSIC
 
 
 def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
@@ -156,7 +199,7 @@ def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
     if kind == "stream" and isinstance(size, int) and size > STREAM_SEGMENT_SIZE_MAX:
         raise PreconditionFailed(f"Exceeded max value for {_SEGMENT_SIZE}")
     for key in arguments:
-        if key in _ALL_ARGUMENTS and key not in known and key != _IGNORED_WHERE_UNKNOWN:
+        if key in _ALL_ARGUMENTS and key not in known and key not in _IGNORED_WHERE_UNKNOWN:
             raise PreconditionFailed(f"invalid arg '{key}' for {queue} of queue type rabbit_{kind}_queue")
 
 
@@ -164,7 +207,7 @@ def check_queue_properties(
     queue: QueueName, kind: str, *, durable: bool, exclusive: bool, auto_delete: bool
 ) -> None:
     """Raise unless a queue of type `kind` may have these properties, and Warren supports the type."""
-    if kind == "classic":
+    if kind == CLASSIC:
         return
     for is_wrong, name in (
         (auto_delete, "auto-delete"),
@@ -173,7 +216,7 @@ def check_queue_properties(
     ):
         if is_wrong:
             raise PreconditionFailed(f"invalid property '{name}' for {queue}")
-    if kind == "quorum":
+    if kind not in SUPPORTED_KINDS:
         raise AmqpNotImplemented(f"queue type '{kind}' is not supported yet: {queue}")
 
 
@@ -197,6 +240,8 @@ def effective_definition(policy: Definition | None, operator_policy: Definition 
     for key, value in operator_policy.items():
         if key in merged and key in _SMALLER_HOLDS:
             merged[key] = _smaller(merged[key], value)
+        elif key in merged and key == _DELIVERY_LIMIT:
+            merged[key] = _lower_limit(merged[key], value)
         else:
             merged[key] = value
     return dict(sorted(merged.items()))
@@ -210,8 +255,9 @@ def queue_settings(
     if not arguments and not definition:
         return DEFAULT_SETTINGS
     said = _MergedArguments(arguments, definition)
+    kind = queue_kind(arguments)
     return QueueSettings(
-        kind=queue_kind(arguments),
+        kind=kind,
         message_ttl_ms=said.number("message-ttl"),
         expires_ms=said.number("expires"),
         length_max=said.number("max-length"),
@@ -219,10 +265,11 @@ def queue_settings(
         overflow=Overflow(said.string("overflow") or "drop-head"),
         dead_letter_exchange=said.string("dead-letter-exchange"),
         dead_letter_routing_key=said.string("dead-letter-routing-key"),
+        dead_letter_strategy=DeadLetterStrategy(said.string("dead-letter-strategy") or "at-most-once"),
         # A single priority is the same as none.
         priority_max=_number(arguments.get("x-max-priority")) or None,
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
-        delivery_limit=said.number("delivery-limit"),
+        delivery_limit=said.delivery_limit(DELIVERY_LIMIT_DEFAULT if kind == QUORUM else None),
         consumer_timeout_ms=said.number("consumer-timeout"),
         is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
@@ -264,6 +311,13 @@ class _MergedArguments:
             return policy if argument is None else argument
         return min(argument, policy) if key in _SMALLER_HOLDS else argument
 
+    def delivery_limit(self, default: int | None) -> int | None:
+        """The lower limit of argument and policy; None if those given are negative, `default` without any."""
+        said = (self._arguments.get("x-" + _DELIVERY_LIMIT), self._definition.get(_DELIVERY_LIMIT))
+        if said == (None, None):
+            return default
+        return min((limit for limit in map(_number, said) if limit is not None), default=None)
+
     def by_policy(self, key: str) -> int | None:
         """The number under `key`, where the policy takes precedence."""
         policy = _number(self._definition.get(key))
@@ -292,6 +346,13 @@ def _number(value: object) -> int | None:
 
 def _smaller(one: object, other: object) -> object:
     return min(one, other) if isinstance(one, int) and isinstance(other, int) else other
+
+
+def _lower_limit(one: object, other: object) -> object:
+    """The lower of two delivery limits, of which a negative one is none (RabbitMQ 4)."""
+    if not isinstance(one, int) or not isinstance(other, int):
+        return other
+    return max(one, other) if one < 0 or other < 0 else min(one, other)
 
 
 def _exchange_argument(
@@ -398,7 +459,9 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-message-ttl": _ttl,
     "x-dead-letter-exchange": _string,
     "x-dead-letter-routing-key": _dead_letter_key,
-    "x-dead-letter-strategy": _one_of("at-most-once", "at-least-once", error="invalid_dlx_strategy"),
+    "x-dead-letter-strategy": _one_of(
+        *(strategy.value for strategy in DeadLetterStrategy), error="invalid_dlx_strategy"
+    ),
     "x-max-length": _natural,
     "x-max-length-bytes": _natural,
     "x-max-in-memory-length": _natural,
@@ -416,9 +479,15 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-queue-leader-locator": _one_of(
         "client-local", "balanced", "random", "least-leaders", error="invalid_queue_locator_arg"
     ),
-    # RabbitMQ 3.10 does not check these, because it ignores them on a classic queue.
+    # RabbitMQ 3.10 does not check these; it ignores them on a classic queue.
     "x-delivery-limit": _integer,
     "x-consumer-timeout": _natural,
+    # RabbitMQ 4 added these.
+    "x-quorum-target-group-size": _positive,
+    "x-consumer-disconnected-timeout": _natural,
+    "x-delayed-retry-type": _one_of(*DELAYED_RETRY_TYPES, error="invalid_delayed_retry_type"),
+    "x-delayed-retry-min": _positive,
+    "x-delayed-retry-max": _positive,
 }
 _SEGMENT_SIZE = "x-stream-max-segment-size-bytes"
 _ALL_ARGUMENTS = frozenset(key for keys in KIND_ARGUMENTS.values() for key in keys)

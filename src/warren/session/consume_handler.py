@@ -8,7 +8,7 @@ from msgspec import Struct
 from warren.errors import AmqpNotImplemented, NotAllowed, NotFound, PreconditionFailed
 from warren.framing.outbox import Outbox
 from warren.metadata.records import NO_ARGUMENTS
-from warren.model.arguments import not_integer
+from warren.model.arguments import CLASSIC, QUORUM, STREAM, not_integer
 from warren.model.coroutine_driver import Pending
 from warren.model.message_position import POSITIONS_ARGUMENT
 from warren.model.names import generated_name
@@ -28,7 +28,11 @@ from warren.wire.method import Method
 
 _TAG_BYTES = 16
 # x-stream-offset is valid only for streams, and consumer priorities only for other queues.
-_UNKNOWN_ARGUMENTS = {"classic": (OFFSET_HEADER,), "stream": ("x-priority", "x-cancel-on-ha-failover")}
+_UNKNOWN_ARGUMENTS = {
+    CLASSIC: (OFFSET_HEADER,),
+    QUORUM: (OFFSET_HEADER, "x-cancel-on-ha-failover"),
+    STREAM: ("x-priority", "x-cancel-on-ha-failover"),
+}
 
 
 class ConsumeHandler:
@@ -204,7 +208,7 @@ class ConsumeHandler:
                     f"invalid arg '{argument}' for {_described(queue)} of queue type rabbit_{kind}_queue"
                 )
         try:
-            return StreamReadOptions(method.arguments if kind == "stream" else NO_ARGUMENTS)
+            return StreamReadOptions(method.arguments if kind == STREAM else NO_ARGUMENTS)
         except ValueError as error:
             raise PreconditionFailed(f"invalid arg for {_described(queue)}: {error}") from None
 

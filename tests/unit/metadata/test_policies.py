@@ -36,6 +36,14 @@ def vhost_of(metadata: Metadata) -> VhostMetadata:
         ({"definition": {"overflow": "banana"}}, '<<"banana">> is not a valid overflow value'),
         ({"definition": {"alternate-exchange": 5}}, "5 is not a valid alternate exchange name"),
         ({"definition": {"dead-letter-exchange": True}}, "true is not a valid dead letter exchange name"),
+        ({"definition": {"delivery-limit": -2}}, "-2 is not a valid delivery limit"),
+        ({"definition": {"dead-letter-strategy": "x"}}, '<<"x">> is not a valid dead letter strategy'),
+        ({"definition": {"queue-leader-locator": "x"}}, '<<"x">> is not a valid queue leader locator value'),
+        ({"definition": {"delayed-retry-type": "x"}}, '<<"x">> is not a valid delayed retry type'),
+        (
+            {"definition": {"queue-leader-locator": "balanced"}, "is_operator": True},
+            '[{<<"queue-leader-locator">>,<<"balanced">>}] are not recognised policy settings',
+        ),
         ({"definition": {}}, "no policy provided"),
         ({"apply-to": "b"}, "apply-to 'b' unrecognised; should be 'queues', 'exchanges' or 'all'"),
         ({"priority": "a"}, 'priority should be a number, actually was <<"a">>'),
@@ -118,3 +126,54 @@ def test_an_operator_policy_applies_beside_a_policy(apply: Apply, metadata: Meta
 def test_a_pattern_that_takes_too_long_matches_nothing(apply: Apply, metadata: Metadata) -> None:
     apply(policy(pattern="^(a|aa)+$"))
     assert vhost_of(metadata).policies_of("a" * 200 + "b", "classic")[0] is None
+
+
+# Asked of RabbitMQ 3.10.8: each key alone in a policy for `queues`, and a queue of each type.
+@pytest.mark.parametrize(
+    ("key", "value", "applies"),
+    [
+        ("max-in-memory-length", 1, True),
+        ("max-in-memory-bytes", 1, True),
+        ("overflow", "reject-publish-dlx", True),
+        ("queue-version", 2, True),
+        ("expires", 1, True),
+        ("message-ttl", 1, True),
+        ("max-length", 1, True),
+        ("max-length-bytes", 1, True),
+        ("dead-letter-exchange", "x", True),
+        ("dead-letter-routing-key", "x", True),
+        ("dead-letter-strategy", "at-least-once", True),
+        ("alternate-exchange", "x", True),
+        ("delivery-limit", 1, True),
+        ("queue-leader-locator", "balanced", True),
+        ("queue-mode", "lazy", False),
+        ("queue-master-locator", "min-masters", False),
+        ("ha-mode", "all", False),
+        ("max-age", "1D", False),
+        ("initial-cluster-size", 3, False),
+        ("stream-max-segment-size-bytes", 1_000, False),
+        # These keys are of later versions, and of no version.
+        ("target-group-size", 3, True),
+        ("consumer-disconnected-timeout", 0, True),
+        ("delayed-retry-min", 1, True),
+        ("retain", "1D", False),
+    ],
+)
+def test_a_policy_applies_to_a_quorum_queue_unless_it_has_a_key_that_such_a_queue_lacks(
+    apply: Apply, metadata: Metadata, key: str, value: object, applies: bool
+) -> None:
+    assert apply(policy(definition={key: value}, apply_to="queues")) is DONE
+    match = vhost_of(metadata).policies.match("q", "quorum")
+    assert (match is not None) is applies
+
+
+def test_an_operator_policy_can_set_the_delivery_limit_and_the_size_of_a_group(
+    apply: Apply, metadata: Metadata
+) -> None:
+    definition = {"delivery-limit": -1, "target-group-size": 3, "max-in-memory-length": 1}
+    assert apply(policy(definition=definition, apply_to="queues", is_operator=True)) is DONE
+    _, found = vhost_of(metadata).policies_of("q", "quorum")
+    assert found is not None
+    assert found.definition == definition
+    for kind in ("classic", "stream"):
+        assert vhost_of(metadata).policies_of("q", kind) == (None, None)

@@ -78,6 +78,30 @@ REFUSED: list[tuple[dict[str, Value], str]] = [
         "invalid arg 'x-queue-leader-locator' {}: invalid_queue_locator_arg",
     ),
     (
+        {"x-queue-type": "quorum", "x-queue-mode": "default"},
+        "invalid arg 'x-queue-mode' {} of queue type rabbit_quorum_queue",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-quorum-initial-group-size": Int32(0)},
+        "invalid arg 'x-quorum-initial-group-size' {}: {{value_zero,0}}",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-max-in-memory-length": Int32(-1)},
+        "invalid arg 'x-max-in-memory-length' {}: {{value_negative,-1}}",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-dead-letter-strategy": "always"},
+        "invalid arg 'x-dead-letter-strategy' {}: invalid_dlx_strategy",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-delayed-retry-type": "always"},
+        "invalid arg 'x-delayed-retry-type' {}: invalid_delayed_retry_type",
+    ),
+    (
+        {"x-queue-type": "quorum", "x-delayed-retry-min": Int32(0)},
+        "invalid arg 'x-delayed-retry-min' {}: {{value_zero,0}}",
+    ),
+    (
         {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_001},
         "Exceeded max value for x-stream-max-segment-size-bytes",
     ),
@@ -106,6 +130,26 @@ ACCEPTED: list[dict[str, Value]] = [
     {"x-unknown": {"a": [1, None]}, "x-single-active-consumer": False},
     {"x-delivery-limit": -1, "x-consumer-timeout": 60000, "x-queue-leader-locator": "balanced"},
     {"x-queue-type": "stream", "x-max-age": "7D", "x-consumer-timeout": 5},
+    {
+        "x-queue-type": "quorum",
+        "x-delivery-limit": -1,
+        "x-quorum-initial-group-size": 9,
+        "x-max-in-memory-length": 0,
+        "x-max-in-memory-bytes": 5,
+        "x-overflow": "reject-publish-dlx",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-queue-leader-locator": "client-local",
+        "x-cancel-on-ha-failover": True,
+    },
+    {
+        "x-queue-type": "quorum",
+        "x-quorum-target-group-size": 3,
+        "x-consumer-disconnected-timeout": 0,
+        "x-delayed-retry-type": "all",
+        "x-delayed-retry-min": 5,
+        "x-delayed-retry-max": 50,
+    },
+    {"x-delayed-retry-type": "never", "x-quorum-target-group-size": 0},
     {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_000},
 ]
 
@@ -193,6 +237,65 @@ def test_arguments_become_queue_settings() -> None:
 def test_a_negative_delivery_limit_means_none_and_max_priority_zero_means_no_priorities() -> None:
     settings = queue_settings({"x-delivery-limit": -1, "x-max-priority": 0})
     assert (settings.delivery_limit, settings.priority_max) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("argument", "policy", "operator_policy", "expected"),
+    [
+        (None, None, None, 20),
+        (5, None, None, 5),
+        (0, None, None, 0),
+        (50, None, None, 50),
+        (-1, None, None, None),
+        (None, 7, None, 7),
+        (None, -1, None, None),
+        (-1, 7, None, 7),
+        (7, -1, None, 7),
+        (9, 7, None, 7),
+        (None, 9, 7, 7),
+        (None, -1, 7, 7),
+        (None, 7, -1, 7),
+        (-1, -1, -1, None),
+    ],
+)
+def test_a_quorum_queue_has_a_delivery_limit_of_20_unless_another_or_none_is_set(
+    argument: int | None, policy: int | None, operator_policy: int | None, expected: int | None
+) -> None:
+    arguments: dict[str, Value] = {"x-queue-type": "quorum"}
+    if argument is not None:
+        arguments["x-delivery-limit"] = argument
+    policies = [None if one is None else {"delivery-limit": one} for one in (policy, operator_policy)]
+    assert queue_settings(arguments, *policies).delivery_limit == expected
+
+
+def test_a_classic_queue_has_no_delivery_limit_by_default() -> None:
+    assert queue_settings({"x-max-length": 1}).delivery_limit is None
+    assert queue_settings({"x-queue-type": "classic"}).delivery_limit is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, True),
+        ({"x-queue-type": "classic"}, False),
+        ({"x-overflow": "drop-head"}, False),
+        ({"x-overflow": "reject-publish-dlx"}, False),
+        ({"x-dead-letter-exchange": None}, False),
+        ({"x-dead-letter-strategy": "at-most-once"}, False),
+        ({"x-dead-letter-strategy": None}, False),
+    ],
+)
+def test_dead_letters_are_kept_until_confirmed_only_if_all_conditions_hold(
+    changed: dict[str, Value], expected: bool
+) -> None:
+    arguments: dict[str, Value] = {
+        "x-queue-type": "quorum",
+        "x-overflow": "reject-publish",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-strategy": "at-least-once",
+    }
+    arguments = {key: value for key, value in {**arguments, **changed}.items() if value is not None}
+    assert queue_settings(arguments).keeps_dead_letters is expected
 
 
 @pytest.mark.parametrize(
