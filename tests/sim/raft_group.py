@@ -27,7 +27,7 @@ from warren.replication.raft.change import (
     MemberChangeKind,
 )
 from warren.replication.raft.quorum import VoteResult, joint_vote
-from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, RaftMessage, Snapshot
+from warren.replication.raft.raft_messages import Entry, HardState, RaftMessage, Snapshot
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.ready import Ready, Role
 from warren.replication.raft.replica import Replica

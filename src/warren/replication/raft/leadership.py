@@ -184,7 +184,17 @@ def broadcast_appends(state: RaftState) -> None:
         send_append(state, peer)
 
 
-def send_append(state: RaftState, peer: int, *, is_empty_allowed: bool = True) -> bool:
+def send_append(state: RaftState, peer: int) -> bool:
+    """Send a member what it lacks, or an empty append that tells the commit index; return whether it was."""
+    return _send_next(state, peer, True)
+
+
+def send_entries(state: RaftState, peer: int) -> bool:
+    """Send a member what it lacks, if anything; return whether something was sent."""
+    return _send_next(state, peer, False)
+
+
+def _send_next(state: RaftState, peer: int, is_empty_allowed: bool) -> bool:
     """Send a member the next entries, or a snapshot if they are compacted; return whether it was sent."""
     progress = state.progress[peer]
     if progress.is_paused:
@@ -288,7 +298,7 @@ def handle_append_response(state: RaftState, message: RaftMessage) -> None:
         send_append(state, peer)
     if peer != state.id:
         # More may be in flight now.
-        while send_append(state, peer, is_empty_allowed=False):
+        while send_entries(state, peer):
             pass
         if peer == state.transfer_to and progress.match == state.log.last_index():
             state.trace.event(TraceEvent.TRANSFER_CAUGHT_UP, peer)

@@ -1,7 +1,7 @@
 """Changes of the configuration: a replica switches when it applies them, not before."""
 
 from warren.replication.raft.change import Configuration, changed, decode_change
-from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_append
+from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_entries
 from warren.replication.raft.member_progress import Progress
 from warren.replication.raft.raft_messages import NOBODY, Entry
 from warren.replication.raft.ready import Role
@@ -47,7 +47,7 @@ def switch(state: RaftState, configuration: Configuration) -> None:
         broadcast_appends(state)
     else:
         for peer, _ in state.peers:
-            send_append(state, peer, is_empty_allowed=False)
+            send_entries(state, peer)
     if state.transfer_to != NOBODY and not configuration.is_voter(state.transfer_to):
         state.trace.event(TraceEvent.TRANSFER_ABORTED, state.term, state.transfer_to)
         state.abort_transfer()

@@ -17,6 +17,7 @@ from warren.replication.raft.election import (
     reject_vote,
     start_election,
 )
+from warren.replication.raft.leadership import propose_payload
 from warren.replication.raft.member_progress import Progress
 from warren.replication.raft.raft_log import RaftLog
 from warren.replication.raft.raft_messages import (
@@ -126,7 +127,7 @@ class Replica:
         A leader refuses while it hands over, when it is no member any more, and when too much is uncommitted.
         """
         if self._state.role is _LEADER:
-            return leadership.propose_payload(self._state, payload, size)
+            return propose_payload(self._state, payload, size)
         return self._propose(Entry(0, 0, EntryKind.NORMAL, payload, size))
 
     def propose_change(self, change: ConfigurationChange) -> int:
@@ -209,7 +210,7 @@ class Replica:
         """Note that the storage can read what it could not before, or has a snapshot."""
         if self._state.role is Role.LEADER:
             for peer, _ in self._state.peers:
-                while leadership.send_append(self._state, peer, is_empty_allowed=False):
+                while leadership.send_entries(self._state, peer):
                     pass
 
     def apply_change(self, entry: Entry) -> Configuration:

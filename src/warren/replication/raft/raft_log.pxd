@@ -1,0 +1,54 @@
+cimport cython
+
+cdef object _CHANGE
+
+cdef class RaftLog:
+    cdef object _storage
+    cdef object _trace
+    cdef object _applying_bytes_max
+    cdef object _applying_bytes
+    cdef bint _is_applying_paused
+    cdef object _batches
+    cdef object _changes
+    cdef list _entries
+    cdef readonly object applied
+    cdef readonly object applying
+    cdef readonly object commit
+    cdef readonly object in_progress
+    cdef readonly bint is_snapshot_in_progress
+    cdef readonly object offset
+    cdef readonly object snapshot
+
+    cpdef first_index(self)
+    cpdef last_index(self)
+    cpdef last_id(self)
+    @cython.locals(place=Py_ssize_t)
+    cpdef term(self, index)
+    cpdef bint matches(self, index, term) except -1
+    cpdef bint has_change_to_apply(self) except -1
+    cpdef last_unstable(self)
+    cpdef entries(self, first, bytes_max)
+    @cython.locals(tail=list)
+    cpdef slice(self, first, last, bytes_max)
+    cpdef take_snapshot(self)
+    @cython.locals(place=Py_ssize_t)
+    cpdef append(self, entries)
+    @cython.locals(place=Py_ssize_t)
+    cpdef append_after(self, previous, entries, commit)
+    cpdef commit_to(self, index)
+    @cython.locals(place=Py_ssize_t)
+    cpdef tuple next_unstable(self)
+    cpdef next_snapshot(self)
+    cpdef hand_over(self)
+    cpdef written(self, index, term)
+    cpdef tuple next_committed(self, bint is_unstable_allowed)
+    cpdef applicable(self, bint is_unstable_allowed)
+    cpdef apply_handed_out(self, entries, bint is_unstable_allowed)
+    cpdef has_applied(self, index)
+    cdef _note_changes(self, entries)
+
+cpdef entry_bytes(entry)
+cpdef entries_bytes(entries)
+cpdef payload_bytes(entries)
+@cython.locals(count=Py_ssize_t)
+cdef list _limited(list entries, bytes_max)

@@ -1,0 +1,40 @@
+cimport cython
+
+from warren.replication.raft.leadership cimport propose_payload
+from warren.replication.raft.raft_log cimport RaftLog
+from warren.replication.raft.state cimport RaftState
+
+cdef object _LEADER
+cdef object _FOLLOWER
+cdef object _VOTES
+cdef object _FROM_LEADER
+cdef dict _AS_FOLLOWER
+cdef dict _AS_PRE_CANDIDATE
+cdef dict _AS_CANDIDATE
+cdef dict _AS_LEADER
+
+cdef class Replica:
+    cdef RaftState _state
+    cdef object _durable_term
+    cdef object _hard_state
+    cdef object _soft_state
+
+    cpdef propose(self, payload, size)
+    @cython.locals(state=RaftState)
+    cpdef applied(self, index)
+    @cython.locals(state=RaftState)
+    cpdef written(self, written)
+    @cython.locals(state=RaftState)
+    cpdef bint step(self, message) except -1
+    @cython.locals(state=RaftState)
+    cdef bint _takes_higher_term(self, message) except -1
+    @cython.locals(state=RaftState, log=RaftLog, is_unstable_allowed=cython.bint)
+    cpdef ready(self)
+    @cython.locals(state=RaftState)
+    cdef bint _waits_for_term(self) except -1
+    @cython.locals(state=RaftState)
+    cdef tuple _take_messages(self)
+    @cython.locals(state=RaftState)
+    cdef _expected_acknowledgement(self, snapshot)
+
+cdef dict _handlers_of(role)
