@@ -2,13 +2,15 @@
 
 After each crash the log of a group is one that it had since the last change that was told as durable, with
 its hard state, which never goes back. Every message of it is there unless it was settled, no message is there
-without its entry, and what the snapshot has as settled does not come back. A bit that rots in what was synced
-is never served: the replica is untrusted, or nothing of it has changed.
+without its entry, and what the snapshot has as settled does not come back. Messages are placed, some of them
+for a classic queue too, and proposed as the next batch is made, or later, or never. A bit that rots in what
+was synced is never served: the replica is untrusted, or nothing of it has changed.
 """
 
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import groupby
 
 import pytest
 from msgspec import Struct
@@ -73,6 +75,9 @@ class Group:
         # Messages that are not settled: themselves, or their locations.
         self.held: dict[Place, StoredMessage | int] = {}
         self.settled: set[Place] = set()
+        # What was placed and is in no entry.
+        self.placed: list[tuple[int, StoredMessage]] = []
+        self.propose: Callable[[Group], None] = lambda _: None
         self.commit = 0
         self.told = self.base - 1
         self.note()
@@ -84,6 +89,9 @@ class Group:
         hard = (log.hard.term, log.hard.vote)
         self.history.append(Seen(hard, log.hard.commit, log.snapshot, entries, dict(self.bodies)))
         assert len(self.history) == log.ticket - self.base + 1
+
+    def prepare(self) -> None:
+        self.propose(self)
 
     def written(self, ticket: int, index: int, term: int) -> None:
         assert ticket > self.told
@@ -107,7 +115,8 @@ class Simulation:
         self.groups: dict[int, Group] = {}
         self.store = self.open().store
         for number in GROUPS:
-            self.groups[number] = Group(GroupLog.create(self.store, number, REPLICA, b"all"), {})
+            group = self.groups[number] = Group(GroupLog.create(self.store, number, REPLICA, b"all"), {})
+            group.propose = self.propose_sometimes
         self.number = 0
         self.next = 0
         self.beside: dict[int, StoredMessage | int] = {}
@@ -121,7 +130,8 @@ class Simulation:
         return open_store(self.disk, Port(), dependencies)
 
     def step(self) -> None:
-        actions: list[Callable[[], None]] = [self.append] * 6 + [self.settle] * 4 + [self.agree] * 3
+        actions: list[Callable[[], None]] = [self.append] * 3 + [self.settle] * 4 + [self.agree] * 3
+        actions += [self.place] * 8 + [self.propose, self.unplace]
         actions += [self.promise, self.cut, self.compact, self.drain, self.publish, self.consume, self.read]
         actions += [self.store.commit] * 3 + [self.work] * 4 + [self.store.maintain]
         (self.crash if self.chance.random() < 0.04 else self.chance.choice(actions))()
@@ -136,11 +146,11 @@ class Simulation:
 
     def append(self) -> None:
         group = self.any_group()
+        if group.placed:
+            self.propose(group)
+            return
         log = group.log
-        # No two entries have the same commands.
-        self.number += 1
-        if not log.hard.term or self.chance.random() < 0.1:
-            self.promise(group)
+        self.promise_first(group)
         runs, messages = [], []
         for level in self.chance.choice([(), (0,), (0,), LEVELS]):
             count = self.chance.choice([1, 1, 2, 4])
@@ -151,12 +161,67 @@ class Simulation:
                 group.bodies[level, position] = message.body
                 group.held[level, position] = message
                 group.settled.discard((level, position))
-        entry = GroupEntry(
+        log.append(self.entry(group, runs), messages)
+        group.note()
+
+    def place(self) -> None:
+        """Place a message, which a classic queue may get as well, before or after."""
+        group, message = self.any_group(), self.message()
+        log = group.log
+        self.chance.choice([self.publish, lambda _: None])(message)
+        level = self.chance.choice(LEVELS)
+        position = log.place(message, level)
+        assert position == log.end(level) + sum(each == level for each, _ in group.placed)
+        self.chance.choice([self.publish, lambda _: None])(message)
+        group.placed.append((level, message))
+        assert log.placed_count == len(group.placed)
+
+    def propose_sometimes(self, group: Group) -> None:
+        """Propose what was placed, as the next batch is made; or else it waits."""
+        if self.chance.random() < 0.8:
+            self.propose(group)
+
+    def propose(self, group: Group | None = None) -> None:
+        """An entry with all messages that were placed, or with the first of them."""
+        group = group or self.any_group()
+        log = group.log
+        self.promise_first(group)
+        count = self.chance.choice([len(group.placed)] * 3 + [len(group.placed) // 2])
+        taken, group.placed = group.placed[:count], group.placed[count:]
+        ends = {level: log.end(level) for level in LEVELS}
+        runs = []
+        for level, its_messages in groupby(taken, key=lambda each: each[0]):
+            messages = [message for _, message in its_messages]
+            runs.append(PositionRun(level, ends[level], len(messages)))
+            for message in messages:
+                place = (level, ends[level])
+                ends[level] += 1
+                group.bodies[place] = message.body
+                group.held[place] = message
+                group.settled.discard(place)
+        log.append(self.entry(group, runs))
+        group.note()
+
+    def unplace(self, group: Group | None = None) -> None:
+        group = group or self.any_group()
+        group.log.unplace()
+        if group.placed:
+            group.placed = []
+            group.note()
+
+    def entry(self, group: Group, runs: list[PositionRun]) -> GroupEntry:
+        log = group.log
+        # No two entries have the same commands.
+        self.number += 1
+        return GroupEntry(
             index=log.last + 1, term=log.hard.term, commit=group.commit, runs=tuple(runs),
             commands=b"%d " % self.number + bytes(self.chance.choice([0, 5, 60])),
         )  # fmt: skip
-        log.append(entry, messages)
-        group.note()
+
+    def promise_first(self, group: Group) -> None:
+        """No entry is appended in term 0."""
+        if not group.log.hard.term or self.chance.random() < 0.1:
+            self.promise(group)
 
     def promise(self, group: Group | None = None) -> None:
         """A new term, or the first vote in a term."""
@@ -177,6 +242,7 @@ class Simulation:
         group = self.any_group()
         committed = max(group.commit, group.log.hard.commit)
         if committed < group.log.last:
+            self.unplace(group)
             group.log.cut(self.chance.randrange(committed + 1, group.log.last + 1))
             for level in LEVELS:
                 for place in [each for each in group.held if each[0] == level]:
@@ -216,8 +282,8 @@ class Simulation:
         log.compact(GroupSnapshot(index=index, term=log.term(index), configuration=b"all", machine=machine))
         group.note()
 
-    def publish(self) -> None:
-        message = self.message()
+    def publish(self, message: StoredMessage | None = None) -> None:
+        message = message or self.message()
         self.store.append(message, self.store.cursor(CLASSIC, 0), self.next)
         self.beside[self.next] = message
         self.next += 1
@@ -313,6 +379,7 @@ class Simulation:
             (level, position) for level in LEVELS for position in range(log.end(level))
             if (level, position) not in held
         }  # fmt: skip
+        went_on.propose = self.propose_sometimes
         went_on.commit = min(group.commit, log.last)
         self.groups[log.number] = went_on
 

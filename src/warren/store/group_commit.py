@@ -32,6 +32,7 @@ class BatchSource(Protocol):
     def take_batch(self) -> list[DiskStep]:
         """The steps that write what is pending; none if nothing has to be written.
 
+        What asks for a confirm meanwhile is confirmed with this batch.
         While `has_pending` is still true, a part is left for the next batch, and confirms wait for that one.
         """
 
@@ -126,7 +127,10 @@ class GroupCommit:
         self.is_announced_for_later = False
         if self._is_busy or self._is_closed or self.failure is not None:
             return
+        # What is added while the batch is taken belongs to it, or is announced by `batch_confirmed`.
+        self._is_announced = True
         steps = self._source.take_batch()
+        self._is_announced = False
         if self._pending_size > _PENDING_SIZE_MAX:
             self._port.caught_up()
         self._pending_size = 0

@@ -1,12 +1,14 @@
 """The Raft log of one replica of a group, in the log of the virtual host.
 
-    append ─▶ messages and an ENTRY behind them ┐
+    place ─▶ messages ─ append ─▶ an ENTRY      ┐
     promise ─▶ HARD, before any entry           ├─▶ one batch of the store ─▶ synced ─▶ written
-    cut ─▶ CUT                                  │
+    cut, unplace ─▶ CUT                         │
     compact ─▶ STATE, instead of all these      ┘
 
-Entries are kept in memory from the last snapshot on, without their messages, which are ordinary messages of
-the store: written once, whatever queues they are in, and settled by their queue.
+A message is placed at once, so that one record serves all queues that it is routed to; the entry that
+proposes it follows as the batch is made (`GroupListener.prepare`), or later, or never: then `unplace` makes
+the message void. Entries are kept in memory from the last snapshot on, without their messages, which are
+ordinary messages of the store: written once, whatever queues they are in, and settled by their queue.
 
 Invariants: the records of a group are the last ones of a batch, the hard state first: a batch that is torn
 has messages without an entry, which recovery releases, but never an entry without its messages, nor of a
@@ -18,6 +20,7 @@ are released when the CUT is durable, and their positions in the store are never
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice, repeat
 from typing import Protocol
 
 from warren.limits_raft import (
@@ -51,7 +54,14 @@ _SEGMENT_SHIFT = 32
 
 
 class GroupListener(Protocol):
-    """Receives how far the log of a group is durable."""
+    """Receives how far the log of a group is durable, and when it is written next."""
+
+    def prepare(self) -> None:
+        """Append to the log what belongs to the batch that is about to be made.
+
+        Called once after `GroupLog.announce` or `announce_later`. What cannot be appended now must not be
+        announced again by this call, but when it can be.
+        """
 
     def written(self, ticket: int, index: int, term: int) -> None:
         """All changes up to number `ticket` are synced; the last entry was `index` of `term` then."""
@@ -71,6 +81,13 @@ class GroupLog(ConfirmListener):
         self._records: list[tuple[int, bytes]] = []
         self._is_hard_due = False
         self._is_state_due = False
+        # True while the listener is to be called before the next batch, and if that follows this turn.
+        self._is_preparing = False
+        self._is_announced = False
+        # Messages that are in the store and in no entry yet, in order, each with its level; and the positions
+        # behind them, by level.
+        self._placed: deque[tuple[int, StoredMessage]] = deque()
+        self._placed_ends: dict[int, int] = {}
         # True while the store has this log on its list for the next batch.
         self._is_listed = False
         # The messages of each entry: themselves until they are written, then their locations; a location of 0
@@ -177,6 +194,10 @@ class GroupLog(ConfirmListener):
         """The position in the store of the message at `position` of `level` in the group."""
         return self._state.stored(level, position)
 
+    def logical(self, level: int, stored: int) -> int:
+        """The position in the group of the message at position `stored` of `level` in the store."""
+        return self._state.logical(level, stored)
+
     def end(self, level: int) -> int:
         """The position behind the last message of `level` in the group."""
         return self._state.ends.get(level, 0)
@@ -196,9 +217,60 @@ class GroupLog(ConfirmListener):
         self._is_hard_due = True
         self._changed(0)
 
-    def append(self, entry: GroupEntry, messages: Sequence[StoredMessage]) -> None:
-        """Append `entry` with its `messages`, in the order of its runs, none of them in this store yet.
+    def announce(self) -> None:
+        """Have the listener's `prepare` called at the end of the turn, as the next batch is made."""
+        if not self._is_announced:
+            self._is_announced = True
+            self._list_for_prepare()
+            self._store.announce_group(is_urgent=True)
 
+    def announce_later(self) -> None:
+        """Have it called with the next batch, which follows after a delay if no client waits for one."""
+        if not self._is_preparing:
+            self._list_for_prepare()
+            self._store.announce_group(is_urgent=False)
+
+    @property
+    def placed_count(self) -> int:
+        """The number of messages that are placed and in no entry yet."""
+        return len(self._placed)
+
+    def place(self, message: StoredMessage, level: int) -> int:
+        """Store `message` at the next position of `level`, which is returned; an entry has to follow.
+
+        The listener's `prepare` is called before the batch with the message is made.
+        """
+        position = self._placed_ends.get(level)
+        if position is None:
+            position = self.end(level)
+        state = self._state
+        self._store.append(message, self._store.cursor(state.number, level), state.stored(level, position))
+        self._placed.append((level, message))
+        self._placed_ends[level] = position + 1
+        self.announce()
+        return position
+
+    def unplace(self) -> None:
+        """Make the placed messages void, since no entry will have them; nothing happens if there are none."""
+        if not self._placed:
+            return
+        state, firsts = self._state, {level: self.end(level) for level in self._placed_ends}
+        for level, message in self._placed:
+            position = firsts[level]
+            firsts[level] = position + 1
+            cursor = self._store.cursor(state.number, level)
+            # The number of the CUT, which follows.
+            self._void.append((self.ticket + 1, cursor, state.stored(level, position), message))
+        ends = {level: state.stored(level, end - 1) + 1 for level, end in self._placed_ends.items()}
+        self._placed.clear()
+        self._placed_ends.clear()
+        self._records.append((CUT, encode_cut(state.number, state.last + 1, self._skip(ends))))
+        self._changed(0)
+
+    def append(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None = None) -> None:
+        """Append `entry`, with the messages that were placed first, or with `messages` of another replica.
+
+        Both are in the order of its runs, and `messages` come when nothing is placed.
         ValueError if the index, the term or the positions do not continue the log, or if it is too large.
         """
         state = self._state
@@ -206,25 +278,34 @@ class GroupLog(ConfirmListener):
             raise ValueError(
                 f"entry {entry.index} of term {entry.term} after {state.last} of {state.last_term}"
             )
-        if not state.fits(entry.runs) or entry.message_count != len(messages):
+        if not state.fits(entry.runs) or not self._has(entry, messages):
             raise ValueError(f"the positions of entry {entry.index} do not continue those of the group")
         _check_size("commands", entry.commands, GROUP_COMMANDS_SIZE_MAX)
         if not self.has_space(entry.size):
             raise ValueError(f"the entries of group {state.number} since its snapshot are too large")
         state.append(entry)
-        store = self._store
-        for (cursor, position), message in zip(self._places(entry), messages, strict=True):
-            store.append(message, cursor, position)
-        self._messages[entry.index] = list(messages)
+        if messages is None:
+            self._messages[entry.index] = [self._placed.popleft()[1] for _ in range(entry.message_count)]
+            if not self._placed:
+                self._placed_ends.clear()
+        else:
+            store = self._store
+            for (cursor, position), message in zip(self._places(entry), messages, strict=True):
+                store.append(message, cursor, position)
+            self._messages[entry.index] = list(messages)
         self._records.append((ENTRY, encode_entry(state.number, entry)))
         self._changed(entry.size)
         self._unwritten.append((self.ticket, entry.index))
 
     def cut(self, index: int) -> None:
-        """Make the entries from `index` on void. ValueError if one of them is known as committed."""
+        """Make the entries from `index` on void, and what was placed behind them.
+
+        ValueError if one of them is known as committed.
+        """
         state = self._state
         if not state.commit < index <= state.last:
             raise ValueError(f"cut from {index}: {state.commit} is committed, {state.last} the last entry")
+        self.unplace()
         ends = {level: state.stored(level, end) for level, end in state.ends.items()}
         places: list[tuple[QueueCursor, int, StoredMessage | int]] = []
         for at in range(index, state.last + 1):
@@ -286,6 +367,12 @@ class GroupLog(ConfirmListener):
 
     # --- as a source of records of the store ------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Let the listener append to the batch that is about to be made."""
+        self._is_preparing = self._is_announced = False
+        if self.listener is not None:
+            self.listener.prepare()
+
     def write(self, log: SegmentLog) -> None:
         """Append the records of this batch to `log`; the messages were appended before."""
         state = self._state
@@ -345,6 +432,19 @@ class GroupLog(ConfirmListener):
             self.write_state()
 
     # --- private ----------------------------------------------------------------------------------
+
+    def _has(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None) -> bool:
+        """True if the messages of `entry` are there: `messages`, or the first ones of those placed."""
+        if messages is not None:
+            return len(messages) == entry.message_count and not self._placed
+        levels = [level for run in entry.runs for level in repeat(run.level, run.count)]
+        placed = [level for level, _ in islice(self._placed, len(levels))]
+        return levels == placed
+
+    def _list_for_prepare(self) -> None:
+        if not self._is_preparing:
+            self._is_preparing = True
+            self._store.prepare_group_log(self)
 
     def _skip(self, ends: dict[int, int]) -> list[PositionOffset]:
         """Use positions in the store from `ends` on, by level, for what follows; the offsets that are new."""

@@ -81,6 +81,11 @@ class GroupState:
         offsets = self.offsets.get(level)
         return position if offsets is None else offsets.stored(position)
 
+    def logical(self, level: int, stored: int) -> int:
+        """The position of `level` in the group of the message at position `stored` in the store."""
+        offsets = self.offsets.get(level)
+        return stored if offsets is None else offsets.logical(stored)
+
     def fits(self, runs: Iterable[PositionRun]) -> bool:
         """True if `runs` continue the positions of their levels without a gap."""
         ends = dict(self.ends)

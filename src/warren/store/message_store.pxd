@@ -35,6 +35,8 @@ cdef class MessageStore:
     cdef list _runs
     cdef dict _group_logs
     cdef list _dirty_group_logs
+    cdef list _preparing
+    cdef bint _is_prepare_due
     cdef list _dead
     cdef Py_ssize_t _dead_seen
     cdef object _compaction

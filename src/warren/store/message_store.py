@@ -58,6 +58,9 @@ _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 class GroupRecords(Protocol):
     """The log of a Raft group, as the store sees it."""
 
+    def prepare(self) -> None:
+        """Append what belongs to the batch that is about to be made."""
+
     def write(self, log: SegmentLog) -> None:
         """Append the records of this batch to `log`; everything else in the batch stands before them."""
 
@@ -76,9 +79,9 @@ class MessageStore:
 
     __slots__ = (
         "_background_tasks", "_commits", "_compaction", "_dead", "_dead_seen", "_delivered", "_dirty_cursors",
-        "_dirty_group_logs", "_disk", "_group_first", "_group_logs", "_groups", "_last", "_last_references",
-        "_log", "_pending", "_pending_references", "_port", "_reader", "_runs", "cursors", "markers",
-        "segments", "written",
+        "_dirty_group_logs", "_disk", "_group_first", "_group_logs", "_groups", "_is_prepare_due", "_last",
+        "_last_references", "_log", "_pending", "_pending_references", "_port", "_preparing", "_reader",
+        "_runs", "cursors", "markers", "segments", "written",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +110,9 @@ class MessageStore:
         # The logs of Raft groups by number, and those with something to write.
         self._group_logs: dict[int, GroupRecords] = {}
         self._dirty_group_logs: list[GroupRecords] = []
+        # Those that are called before the next batch; and True if a client waits for that.
+        self._preparing: list[GroupRecords] = []
+        self._is_prepare_due = False
         # Segments without live messages; the state of cursors in them may still matter.
         self._dead: list[Segment] = []
         # How many of them were there when rewriting that state was last found not to be worthwhile.
@@ -183,10 +189,23 @@ class MessageStore:
         """Forget the records of Raft group `number`, whose queue was deleted."""
         dropped = self._group_logs.pop(number)
         self._dirty_group_logs = [each for each in self._dirty_group_logs if each is not dropped]
+        self._preparing = [each for each in self._preparing if each is not dropped]
 
     def list_group_log(self, group_log: GroupRecords) -> None:
         """Write the records of `group_log` with the next batch."""
         self._dirty_group_logs.append(group_log)
+
+    def prepare_group_log(self, group_log: GroupRecords) -> None:
+        """Call `group_log.prepare` before the next batch is made; `announce_group` says when that is."""
+        self._preparing.append(group_log)
+
+    def announce_group(self, *, is_urgent: bool) -> None:
+        """Have a batch committed at the end of the turn, or after a delay if no client waits for it."""
+        if is_urgent:
+            self._is_prepare_due = True
+            self._commits.announce()
+        else:
+            self._commits.announce_later()
 
     def group_changed(self, size: int) -> None:
         """Announce records of a group that take `size` bytes of memory."""
@@ -294,8 +313,8 @@ class MessageStore:
 
     @property
     def is_idle(self) -> bool:
-        """True if everything appended is synced."""
-        return self._commits.is_idle
+        """True if everything appended is synced, and no group has to prepare a batch."""
+        return self._commits.is_idle and not self._preparing
 
     # --- as the source of batches ----------------------------------------------------------------
 
@@ -306,6 +325,8 @@ class MessageStore:
     def take_batch(self) -> list[DiskStep]:
         """Encode everything that is pending into steps for the disk; none if all of it was released again."""
         log = self._log
+        if self._preparing:
+            self._prepare()
         pending, self._pending = self._pending, []
         references, self._pending_references = self._pending_references, []
         self._last = None
@@ -337,10 +358,10 @@ class MessageStore:
         commits = self._commits
         if commits.is_closing:
             return False
-        if self._has_messages() or commits.has_waiting() or self._has_more():
+        if self._has_messages() or commits.has_waiting() or self._has_more() or self._is_prepare_due:
             # At the end of the turn, so that messages still in the sockets share the sync.
             commits.announce()
-        elif self._dirty_cursors or self._dirty_group_logs:
+        elif self._dirty_cursors or self._dirty_group_logs or self._preparing:
             commits.announce_later()
         else:
             self._end_reserving()
@@ -358,6 +379,13 @@ class MessageStore:
         cursor.is_dirty = True
         self._dirty_cursors.append(cursor)
         self._commits.announce_later()
+
+    def _prepare(self) -> None:
+        """Let groups that have asked for it append to this batch; once, so that each batch is finite."""
+        group_logs, self._preparing = self._preparing, []
+        self._is_prepare_due = False
+        for group_log in group_logs:
+            group_log.prepare()
 
     def _encode_messages(
         self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int

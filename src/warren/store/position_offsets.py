@@ -27,6 +27,13 @@ class PositionOffsets:
         """The position in the store of `position` in the group."""
         return position + self._offsets[bisect_right(self._firsts, position) - 1]
 
+    def logical(self, stored: int) -> int:
+        """The position in the group of the message at position `stored` in the store, which is not void."""
+        place = len(self._firsts) - 1
+        while place and self._firsts[place] + self._offsets[place] > stored:
+            place -= 1
+        return stored - self._offsets[place]
+
     def set(self, first: int, offset: int) -> None:
         """Keep the messages from position `first` on at their position + `offset`."""
         while self._firsts and self._firsts[-1] >= first:

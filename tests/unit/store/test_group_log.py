@@ -30,6 +30,9 @@ class Told:
     def __init__(self) -> None:
         self.calls: list[tuple[int, int, int]] = []
 
+    def prepare(self) -> None:
+        """Nothing is placed."""
+
     def written(self, ticket: int, index: int, term: int) -> None:
         self.calls.append((ticket, index, term))
 

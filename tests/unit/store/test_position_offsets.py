@@ -43,3 +43,7 @@ def test_offsets_of_settled_positions_are_forgotten_and_lead_to_settled_ones() -
     assert offsets.listed(0) == [PositionOffset(0, 15, 6)]
     assert offsets.stored(12) < 21
     assert offsets.stored(15) == 21
+
+
+def test_a_position_in_the_store_leads_back_to_that_of_the_group() -> None:
+    assert [moved().logical(moved().stored(position)) for position in range(30)] == list(range(30))
