@@ -1121,11 +1121,13 @@ export interface Queue {
   arguments: Record<string, unknown>;
   auto_delete: boolean;
   backing_queue_status?: Record<string, unknown>;
+  commit_index?: number;
   consumer_capacity?: number;
   consumer_details?: Consumer[];
   consumer_utilisation?: number;
   consumers?: number;
   deliveries?: unknown[];
+  delivery_limit?: number | null;
   durable: boolean;
   effective_policy_definition?: Record<string, unknown>;
   exclusive: boolean;
@@ -1138,6 +1140,7 @@ export interface Queue {
   members?: string[];
   memory?: number;
   message_bytes?: number;
+  message_bytes_dlx?: number;
   message_bytes_paged_out?: number;
   message_bytes_persistent?: number;
   message_bytes_ram?: number;
@@ -1146,8 +1149,10 @@ export interface Queue {
   message_stats?: MessageStats;
   messages?: number;
   messages_details?: RateDetails;
+  messages_dlx?: number;
   messages_paged_out?: number;
   messages_persistent?: number;
+  messages_quarantined?: number;
   messages_ram?: number;
   messages_ready?: number;
   messages_ready_details?: RateDetails;
@@ -1158,6 +1163,7 @@ export interface Queue {
   name: string;
   node: string;
   online?: string[];
+  open_files?: Record<string, number>;
   operator_policy?: string | null;
   owner_pid_details?: Record<string, unknown>;
   paused?: boolean;
@@ -1166,8 +1172,11 @@ export interface Queue {
   recoverable_slaves?: null;
   reductions?: number;
   reductions_details?: RateDetails;
+  replicas?: Replica[];
+  single_active_consumer_ctag?: string | null;
   single_active_consumer_tag?: string | null;
   state: string;
+  term?: number;
   type: string;
   vhost: string;
 }
@@ -1230,6 +1239,15 @@ export interface RedriveBody {
 export interface RenewBody {
   /** Seconds from now after which the lease expires and its messages are requeued. */
   ttl?: number;
+}
+
+/** A replica of a quorum queue. Its log is that of the leader up to `match`, and synced up to `durable`. */
+export interface Replica {
+  durable: number;
+  match: number;
+  node: string;
+  role: string;
+  state: "suspect" | "whole";
 }
 
 /** Which deliveries are requeued: named ones, or all that match the other fields. */

@@ -12,12 +12,13 @@ from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import VhostMetadata
+from warren.model.arguments import QUORUM, STREAM
 from warren.queues.local import LocalQueue
 
 # The largest size of a block; adding or removing a queue moves the entries behind it in one block.
 _BLOCK = 1_024
 _NEVER = -1
-_STREAM = "stream"
+_RARE_KINDS = (STREAM, QUORUM)
 # What matching a policy against a name costs, in names examined.
 _MATCH_WORK = NAMES_PER_TURN // POLICIES_MATCHED_PER_TURN
 
@@ -93,8 +94,8 @@ class QueueIndex:
         # Changes whenever the policies of a virtual host change.
         self.policy_generation = 0
         self._by_vhost: dict[str, _SortedQueues] = {}
-        # Streams are also indexed separately: there are few of them among very many queues.
-        self._streams: dict[str, _SortedQueues] = {}
+        # (virtual host, type) -> the queues of a type that may be rare among very many queues.
+        self._by_kind: dict[tuple[str, str], _SortedQueues] = {}
         for name, vhost in metadata.vhosts.by_name.items():
             for queue in vhost.topology.queues.values():
                 self._add(name, queue)
@@ -105,9 +106,10 @@ class QueueIndex:
         order = self._by_vhost.get(vhost.name)
         return [] if order is None else order.whole()
 
-    def streams_of(self, vhost: str) -> list[IndexedQueue]:
-        """The streams of `vhost` as a list that does not change later."""
-        order = self._streams.get(vhost)
+    def of_kind(self, vhost: str, kind: str) -> list[IndexedQueue]:
+        """The streams or quorum queues of `vhost` as a list that does not change later."""
+        assert kind in _RARE_KINDS
+        order = self._by_kind.get((vhost, kind))
         return [] if order is None else order.whole()
 
     def _on_event(self, event: Event) -> None:
@@ -115,19 +117,20 @@ class QueueIndex:
             self._add(event.vhost, event.queue)
         elif isinstance(event, QueueDeleted):
             self._by_vhost[event.vhost].remove(event.queue.name)
-            if event.queue.kind == _STREAM:
-                self._streams[event.vhost].remove(event.queue.name)
+            if event.queue.kind in _RARE_KINDS:
+                self._by_kind[event.vhost, event.queue.kind].remove(event.queue.name)
         elif isinstance(event, VhostRemoved):
             self._by_vhost.pop(event.vhost, None)
-            self._streams.pop(event.vhost, None)
+            for kind in _RARE_KINDS:
+                self._by_kind.pop((event.vhost, kind), None)
         elif isinstance(event, PoliciesChanged):
             self.policy_generation += 1
 
     def _add(self, vhost: str, queue: QueueRecord) -> None:
         named = IndexedQueue(vhost, queue)
         self._by_vhost.setdefault(vhost, _SortedQueues()).add(named)
-        if queue.kind == _STREAM:
-            self._streams.setdefault(vhost, _SortedQueues()).add(named)
+        if queue.kind in _RARE_KINDS:
+            self._by_kind.setdefault((vhost, queue.kind), _SortedQueues()).add(named)
 
 
 class _SortedQueues:

@@ -13,6 +13,7 @@ from warren.model.samples import Samples
 from warren.queues.demand_listener import DemandListener
 from warren.queues.queue import Consumer, Delivery, PeekedMessage, Queue, QueueHost
 from warren.queues.queue_counts import QueueCounts
+from warren.queues.replication_status import ReplicationStatus
 from warren.queues.stream_read_options import StreamReadOptions
 
 
@@ -182,6 +183,10 @@ class LocalQueue(Queue):
 
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
         """Obey `stream_read_options`, which only streams have, for `consumer`, which is added next."""
+
+    def replication_status(self) -> ReplicationStatus | None:
+        """Its replica on this node; None if the queue is not replicated."""
+        return None
 
     # --- what does not --------------------------------------------------------------------------
 

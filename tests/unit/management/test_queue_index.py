@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from tests.unit.session.client import Broker
 from tests.unit.session.streams.client import Node
 
@@ -64,29 +65,30 @@ def test_many_queues_across_blocks_are_in_order() -> None:
     assert [named.record.name for named in order.of(vhost)] == sorted(set(names) - gone)
 
 
-def test_streams_are_indexed_separately_in_order() -> None:
+@pytest.mark.parametrize("kind", ["stream", "quorum"])
+def test_streams_and_quorum_queues_are_indexed_separately_in_order(kind: str) -> None:
     node = Node()
     metadata = node.services.metadata
     vhost = metadata.vhosts.by_name["/"]
     order = QueueIndex(metadata)
-    assert order.streams_of("/") == []
-    apply, stream = node.proposals.apply, {"x-queue-type": "stream"}
+    assert order.of_kind("/", kind) == []
+    apply, arguments = node.proposals.apply, {"x-queue-type": kind}
     for name in "dbe":
-        apply(DeclareQueue(vhost="/", name=name, durable=True, arguments=stream))
+        apply(DeclareQueue(vhost="/", name=name, durable=True, arguments=arguments))
     for name in "ac":
         apply(DeclareQueue(vhost="/", name=name, durable=True))
-    before = order.streams_of("/")
+    before = order.of_kind("/", kind)
     assert [named.record.name for named in before] == ["b", "d", "e"]
     assert set(before) < set(order.of(vhost))
     for name in "dab":
         apply(DeleteQueue(vhost="/", name=name))
-    # A new queue with the name of a deleted stream.
+    # A new queue with the name of a deleted one.
     apply(DeclareQueue(vhost="/", name="b", durable=True))
     for known in (order, QueueIndex(metadata)):
-        assert [named.record.name for named in known.streams_of("/")] == ["e"]
+        assert [named.record.name for named in known.of_kind("/", kind)] == ["e"]
     assert [named.record.name for named in before] == ["b", "d", "e"]
     apply(RemoveVhost(name="/"))
-    assert order.streams_of("/") == []
+    assert order.of_kind("/", kind) == []
 
 
 def test_the_live_queue_is_found_after_a_restart() -> None:

@@ -19,10 +19,13 @@ from warren.management.views.queues import MEMORY, utilisation
 from warren.management.views.streams import StreamClientIndex, lag_max, streams_in
 from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import VhostMetadata
+from warren.model.arguments import QUORUM
 from warren.queues.local import LocalQueue
+from warren.queues.replication_status import ReplicationStatus
 from warren.queues.stream import StreamQueue
 from warren.session.any_connection import AnyConnection
 
+ReplicatedQueue: TypeAlias = tuple[LocalQueue, ReplicationStatus]
 # The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
 ValueReader: TypeAlias = Callable[[Any], float]
@@ -57,6 +60,16 @@ def streams(node: ManagedNode, wanted: VhostFilter) -> Iterator[StreamQueue]:
             yield from (queue for queue in streams_in(node, services.vhost) if queue.consumer_count)
 
 
+def replicated_queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[ReplicatedQueue]:
+    """Every quorum queue, with its replica on this node."""
+    for name, services in list(node.server.vhost_services.items()):
+        if wanted is None or name in wanted:
+            for queue in existing_queues(node.queue_index.of_kind(name, QUORUM), services.vhost.queues):
+                status = queue.replication_status()
+                if status is not None:
+                    yield queue, status
+
+
 def channels(node: ManagedNode, wanted: VhostFilter) -> Iterator[OpenChannel]:
     """Every AMQP channel, with its connection."""
     for connection in connections(node, wanted):
@@ -81,6 +94,11 @@ def exchange_labels(found: tuple[VhostMetadata, ExchangeRecord]) -> str:
 def queue_labels(queue: LocalQueue) -> str:
     """The labels of a queue."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
+
+
+def replica_labels(found: ReplicatedQueue) -> str:
+    """The labels of the replica of a queue."""
+    return queue_labels(found[0])
 
 
 def delivery_labels(queue: LocalQueue) -> str:
@@ -121,6 +139,13 @@ lengths = fixed_readers(
     attrgetter("message_count"),
     attrgetter("unacked_count"),
     lambda queue: queue.message_count + queue.unacked_count,
+)
+replicated_terms = fixed_readers(lambda found: found[1].term)
+replicated_logs = fixed_readers(
+    *(
+        lambda found, name=name: getattr(found[1], name)
+        for name in ("snapshot_index", "applied_index", "commit_index", "written_index")
+    )
 )
 heads = fixed_readers(_head)
 consumed = fixed_readers(attrgetter("consumer_count"))

@@ -158,6 +158,25 @@ SOURCES = (
         objects.queue_labels,
     ),
     ObjectMetricSource(
+        "ra_metrics",
+        _counters(raft_term="Current Raft term number"),
+        objects.replicated_queues,
+        objects.replicated_terms,
+        objects.replica_labels,
+    ),
+    ObjectMetricSource(
+        "ra_metrics",
+        _gauges(
+            raft_log_snapshot_index="Raft log snapshot index",
+            raft_log_last_applied_index="Raft log last applied index",
+            raft_log_commit_index="Raft log commit index",
+            raft_log_last_written_index="Raft log last written index",
+        ),
+        objects.replicated_queues,
+        objects.replicated_logs,
+        objects.replica_labels,
+    ),
+    ObjectMetricSource(
         "queue_metrics",
         _gauges(
             queue_process_memory_bytes="Memory in bytes used by the queue",

@@ -1,7 +1,7 @@
 """Queues as JSON, in RabbitMQ's form."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Required, TypedDict
+from typing import Any, Literal, Required, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -23,8 +23,9 @@ from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.metrics.time_series import TimeSeries
-from warren.model.arguments import effective_definition
+from warren.model.arguments import CLASSIC, STREAM, effective_definition
 from warren.queues.local import LocalQueue
+from warren.queues.replication_status import ReplicationStatus
 
 # The approximate sizes of an empty queue and of a message without its body, in bytes.
 _QUEUE_SIZE = 2_048
@@ -33,10 +34,22 @@ _MESSAGE_SIZE = 128
 _UTILISATION_INTERVALS = 12
 _INTERVAL_MS = 5_000
 _LENGTHS_COUNT = len(LENGTHS)
-_STREAM = "stream"
 _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
     QUEUE_COLUMNS.index, ("ack", "deliver", "deliver_get", "publish")
 )
+
+
+class ReplicaShape(TypedDict):
+    """A replica of a quorum queue.
+
+    Its log is that of the leader up to `match`, and synced up to `durable`.
+    """
+
+    node: str
+    role: str
+    match: int
+    durable: int
+    state: Literal["whole", "suspect"]
 
 
 class _Fields(TypedDict, total=False):
@@ -71,6 +84,15 @@ class _Fields(TypedDict, total=False):
     leader: str
     members: list[str]
     online: list[str]
+    open_files: dict[str, int]
+    delivery_limit: int | None
+    messages_dlx: int
+    message_bytes_dlx: int
+    messages_quarantined: int
+    single_active_consumer_ctag: str | None
+    term: int
+    commit_index: int
+    replicas: list[ReplicaShape]
     readers: dict[str, int]
 
 
@@ -114,7 +136,10 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     )
     if stats:
         facts["message_stats"] = stats
-    if record.kind == _STREAM:
+    status = live.replication_status()
+    if status is not None:
+        facts |= _replicated(node, live, status)
+    if record.kind == STREAM:
         # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
     idle_at = idle_since(live, ranges.time)
@@ -164,7 +189,7 @@ def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     return {
         # A field of Warren's own, so it is absent from queues that are not paused.
         **({"paused": True} if is_paused else {}),
-        **(_replicas(node) if record.kind == _STREAM else {}),
+        **(_replicas(node) if record.kind != CLASSIC else {}),
         "arguments": json_value(record.arguments) if record.arguments else {},
         "auto_delete": record.auto_delete,
         "durable": record.durable,
@@ -177,8 +202,33 @@ def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
 
 
 def _replicas(node: ManagedNode) -> JsonObject:
-    """The replicas of a stream: always one, on this node."""
+    """The replicas of a stream or quorum queue: always one, on this node."""
     return {"leader": node.node_name, "members": [node.node_name], "online": [node.node_name]}
+
+
+def _replicated(node: ManagedNode, live: LocalQueue, status: ReplicationStatus) -> JsonObject:
+    """The fields that only a quorum queue has: those of RabbitMQ first."""
+    active = live.active_consumer
+    return {
+        # It has no files of its own: its log is in that of the virtual host.
+        "open_files": {node.node_name: 0},
+        "messages_dlx": status.dead_letter_count,
+        "message_bytes_dlx": status.dead_letter_bytes,
+        "single_active_consumer_ctag": None if active is None else active.tag,
+        "delivery_limit": live.settings.delivery_limit,
+        "messages_quarantined": status.quarantined_count,
+        "term": status.term,
+        "commit_index": status.commit_index,
+        "replicas": [
+            {
+                "node": node.node_name,
+                "role": status.role,
+                "match": status.last_index,
+                "durable": status.written_index,
+                "state": "whole" if status.is_whole else "suspect",
+            }
+        ],
+    }
 
 
 def _definition(policy: Policy | None, operator_policy: Policy | None) -> Mapping[str, object]:

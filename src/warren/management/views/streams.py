@@ -9,6 +9,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import existing_queues
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import ChannelConsumer, StreamConsumer, stream_consumers_on
+from warren.model.arguments import STREAM
 from warren.queues.capabilities import stream_queue
 from warren.queues.stream import StreamQueue
 from warren.session.streams.connection import StreamConnection
@@ -158,7 +159,7 @@ def stream_publishers_on(connections: Iterable[StreamConnection]) -> Iterator[St
 
 def streams_in(node: ManagedNode, vhost: VirtualHost) -> list[StreamQueue]:
     """The streams of `vhost`, sorted by name, found without examining its other queues."""
-    found = existing_queues(node.queue_index.streams_of(vhost.name), vhost.queues)
+    found = existing_queues(node.queue_index.of_kind(vhost.name, STREAM), vhost.queues)
     return [*filter(None, map(stream_queue, found))]
 
 

@@ -16,9 +16,11 @@ from warren.management.views.exchanges import exchange_view
 from warren.management.views.nodes import memory_view, tables_view
 from warren.management.views.queues import declared_queue_view, queue_view, whole_queue_view
 from warren.management.views.stats import SampleRanges
-from warren.metadata.commands import SetPolicy
+from warren.metadata.commands import DeclareQueue, SetPolicy
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
+from warren.queues.classic import ClassicQueue
+from warren.queues.replication_status import ReplicationStatus
 from warren.wire import methods
 
 ASKED = SampleRanges(time=0, now=1_795_208_910_000)
@@ -90,6 +92,51 @@ def test_a_queue_has_the_fields_of_rabbitmq(node: Node) -> None:
     assert (facts["messages"], facts["messages_ready"], facts["message_bytes"]) == (2, 1, 5)
     assert (facts["head_message_timestamp"], facts["single_active_consumer_tag"]) == (77, "c")
     assert facts["arguments"] == {"x-single-active-consumer": True}
+
+
+def test_a_quorum_queue_has_the_fields_of_rabbitmq_and_its_replicas(node: Node) -> None:
+    arguments = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    node.broker.proposals.apply(DeclareQueue(vhost="/", name="r", durable=True, arguments=arguments))
+    queues = node.broker.services.vhost.queues
+    queues["r"] = ReplicatedQueue("r", "/", node.broker.services.vhost, queues["r"].settings)
+    named = IndexedQueue("/", node.managed.metadata.vhosts.by_name["/"].topology.queues["r"])
+    facts = queue_view(node.managed, named, ASKED)
+    here = "warren@here"
+    of_rabbitmq = (
+        "leader members message_bytes_dlx messages_dlx online open_files single_active_consumer_ctag"
+    )
+    of_warren = "commit_index delivery_limit messages_quarantined replicas term"
+    of_quorum_queues = set(f"{of_rabbitmq} {of_warren}".split())
+    assert facts.keys() - set(QUEUE.split()) == of_quorum_queues
+    assert (facts["type"], facts["leader"], facts["members"], facts["online"]) == (
+        "quorum", here, [here], [here]
+    )  # fmt: skip
+    assert (facts["messages_dlx"], facts["message_bytes_dlx"], facts["open_files"]) == (2, 30, {here: 0})
+    assert (facts["term"], facts["commit_index"], facts["messages_quarantined"]) == (3, 8, 1)
+    assert (facts["delivery_limit"], facts["single_active_consumer_ctag"]) == (20, None)
+    assert facts["replicas"] == [
+        {"node": here, "role": "leader", "match": 10, "durable": 9, "state": "suspect"}
+    ]
+
+
+class ReplicatedQueue(ClassicQueue):
+    """A queue that says what a replicated queue would."""
+
+    def replication_status(self) -> ReplicationStatus:
+        return ReplicationStatus(
+            role="leader",
+            is_voter=True,
+            term=3,
+            last_index=10,
+            written_index=9,
+            commit_index=8,
+            applied_index=7,
+            snapshot_index=2,
+            is_whole=False,
+            quarantined_count=1,
+            dead_letter_count=2,
+            dead_letter_bytes=30,
+        )
 
 
 def test_the_view_of_one_queue_contains_its_consumers(node: Node) -> None:

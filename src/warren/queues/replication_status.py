@@ -1,0 +1,29 @@
+"""What a replicated queue says of its replica on this node: its place in the log of its group."""
+
+from msgspec import Struct
+
+
+class ReplicationStatus(Struct, frozen=True, kw_only=True):
+    """The replica of a queue on this node, and what the group keeps beside the ready messages.
+
+    Indexes are those of the group's log; 0 is before the first entry.
+    """
+
+    # `leader`, `follower`, `candidate` or `pre_candidate`.
+    role: str
+    is_voter: bool
+    term: int
+    # The last entry, and the last one that is synced here.
+    last_index: int
+    written_index: int
+    commit_index: int
+    applied_index: int
+    # The entry up to which the log was replaced by a snapshot; 0 if it was not.
+    snapshot_index: int
+    # True while the data of this replica on disk is known to be whole.
+    is_whole: bool = True
+    # Messages that exceeded the delivery limit without a dead-letter exchange, and wait for an operator.
+    quarantined_count: int = 0
+    # Messages that died and are kept until all targets have confirmed them, and the size of their bodies.
+    dead_letter_count: int = 0
+    dead_letter_bytes: int = 0
