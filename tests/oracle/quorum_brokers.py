@@ -81,15 +81,19 @@ def running_brokers(theirs: Path, ours: Path) -> Iterator[dict[str, QuorumBroker
         settings = {"load_definitions": str(document)}
         port = stack.enter_context(running_warren(ours, settings, arguments=arguments)).port
         yield {
-            "rabbitmq": QuorumBroker("rabbitmq", server.port, http_port, accepts_quorum_queues=True),
-            "warren": QuorumBroker("warren", port, our_http_port, accepts_quorum_queues=_accepts(port)),
+            "rabbitmq": QuorumBroker("rabbitmq", server.port, http_port, accepts_quorum_queues(server.port)),
+            "warren": QuorumBroker(
+                "warren", port, our_http_port, accepts_quorum_queues=accepts_quorum_queues(port)
+            ),
         }
 
 
-def _accepts(port: int) -> bool:
+def accepts_quorum_queues(
+    port: int, user: str = USER, password: str = PASSWORD, vhost: str = VHOSTS[0]
+) -> bool:
     """Whether the broker declares a quorum queue: the one switch for what is tested with Warren."""
     peer = Peer("127.0.0.1", port)
-    peer.handshake(USER, PASSWORD, VHOSTS[0])
+    peer.handshake(user, password, vhost)
     peer.send_method(1, "channel.open")
     peer.expect_method(1, "channel.open-ok")
     arguments = {"x-queue-type": "quorum"}

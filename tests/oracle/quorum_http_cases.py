@@ -6,8 +6,8 @@ from typing import Any, Final
 
 QUORUM: Final = {"durable": True, "arguments": {"x-queue-type": "quorum"}}
 
-# The queue `q` with the bodies aa, bbb and c, of which the first is unacknowledged after a basic.get. NODE stands
-# for the name of the node, a type for a value of this type.
+# The queue `q` with the bodies aa, bbb and c, of which the first is unacknowledged after a basic.get. NODE
+# stands for the name of the node, a type for a value of this type.
 NODE: Final = "<node>"
 QUEUE: Final[dict[str, Any]] = {
     "arguments": {"x-delivery-limit": 3, "x-queue-type": "quorum"},

@@ -32,22 +32,27 @@ def sections(path: Path) -> Iterator[Transcript]:
 
 
 def play(script: Transcript, context: TranscriptContext) -> None:
-    """Send the C lines, and compare the answers with the S lines (or R lines, for RabbitMQ)."""
+    """Perform a section, check that nothing more comes, and delete what it declared."""
     client = Client(context)
-    last: Step | None = None
     try:
-        for step in script.spoken(context):
-            try:
-                if step.who == "C":
-                    client.perform(step.connection, step.text)
-                    last = step
-                else:
-                    _expect(step, last, client)
-            except (Mismatch, ValueError, KeyError, OSError) as error:
-                raise Mismatch(f"{script.path.name}: {script.title}\n    {step.text}\n    {error}") from error
+        perform(script, client)
         client.finish()
     finally:
         client.clean_up()
+
+
+def perform(script: Transcript, client: Client) -> None:
+    """Send the C lines, and compare the answers with the S lines (or R lines, for RabbitMQ)."""
+    last: Step | None = None
+    for step in script.spoken(client.context):
+        try:
+            if step.who == "C":
+                client.perform(step.connection, step.text)
+                last = step
+            else:
+                _expect(step, last, client)
+        except (Mismatch, ValueError, KeyError, OSError) as error:
+            raise Mismatch(f"{script.path.name}: {script.title}\n    {step.text}\n    {error}") from error
 
 
 def record(script: Transcript, context: TranscriptContext) -> str:

@@ -300,3 +300,21 @@ def test_definitions_contain_and_import_quorum_queues(broker: Broker) -> None:
     imported({**definition, "name": "j", "durable": False})
     assert broker.ask("GET", f"/api/definitions/{VHOST}")[1]["queues"] == [definition]
     assert broker.ask("GET", f"{QUEUES}/i")[1]["type"] == "quorum"
+
+
+def test_a_policy_that_is_set_later_drops_at_once_but_expires_only_what_comes_later(broker: Broker) -> None:
+    policy = f"/api/policies/{VHOST}/later"
+    broker.ask("PUT", f"{QUEUES}/q", QUORUM)
+    publish(broker, "q", "a", "b", "c")
+    _await_ready(broker, 3)
+    try:
+        broker.ask("PUT", policy, {"pattern": "^q$", "definition": {"max-length": 2}})
+        _await_ready(broker, 2)
+        broker.ask("PUT", policy, {"pattern": "^q$", "definition": {"message-ttl": 1}})
+        awaited(broker, "q", lambda queue: queue.get("effective_policy_definition") == {"message-ttl": 1})
+        _await_ready(broker, 2)
+        broker.ask("DELETE", f"{QUEUES}/q/contents")
+        publish(broker, "q", "d")
+        _await_ready(broker, 0)
+    finally:
+        broker.ask("DELETE", policy)
