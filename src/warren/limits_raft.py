@@ -24,6 +24,8 @@ APPLYING_BYTES_MAX = 4 * 1024 * 1024
 # The commands of one entry, which an entry of a busy queue fills to a quarter of this: together with its
 # messages it is read and sent as a whole.
 GROUP_COMMANDS_SIZE_MAX = 1_048_576
+# Runs of positions in one entry: they are counted in two bytes.
+GROUP_ENTRY_RUNS_MAX = 65_535
 # The entries behind the snapshot of a group, without messages: they are kept in memory, and are written with
 # each state of the group, in one record.
 GROUP_TAIL_SIZE_MAX = 8_388_608
@@ -33,3 +35,12 @@ GROUP_MACHINE_SIZE_MAX = 4_194_304
 GROUP_CONFIGURATION_SIZE_MAX = 65_536
 # The reason for which a replica is not trusted, as it is stored: a line of text.
 UNTRUSTED_REASON_SIZE_MAX = 512
+
+# --- quorum queues -----------------------------------------------------------------------------------
+# Runs of nodes whose publishes a queue numbers. The leader forgets those that are gone; should it not, the
+# one that began first is forgotten beyond this: 100 kB in a snapshot.
+QUORUM_ENQUEUERS_MAX = 4_096
+# Runs of messages that came back and were not settled, each with the same number of attempts. Messages that
+# come back together are few runs, however many they are; this many are 2.8 MB in a snapshot. Beyond it the
+# half with the fewest attempts counts from zero again, so that no message is lost for it.
+QUORUM_RETURNED_RUNS_MAX = 131_072

@@ -53,7 +53,7 @@ SAME_MODULES = {
     "jobs": "the jobs of a node, and how the API shows them",
     "limits": "bounds: of the code, and those that a user sets for a virtual host",
     "login": "the login of a client: as the broker knows it, and as the client does",
-    "machine": "the state machine of the metadata, and the computer that the broker runs on",
+    "machine": "replicated state, of the metadata and of a quorum queue; the computer of the broker",
     "openapi": "the document, and the command that prints it",
     "options": "the options of a command or of a data source",
     "quarantine": "the quarantine, its paths of the API and its commands",

@@ -1,0 +1,235 @@
+"""What one turn changes in a quorum queue, collected into the payload of one entry.
+
+Settling is called once for each message, so messages that are settled in order of position extend the latest
+run, which is kept in attributes. Runs that came out of order are sorted and joined when the batch is taken.
+
+A builder is full when another command might not fit into an entry. Its batch must then be taken and proposed
+before anything is added: messages are placed already, and an entry contains all those since the one before.
+"""
+
+from operator import attrgetter
+
+from warren.limits_raft import GROUP_COMMANDS_SIZE_MAX, GROUP_ENTRY_RUNS_MAX
+from warren.queues.quorum.batch_codec import (
+    ENQUEUE_SIZE,
+    FORGET_SIZE,
+    HEADS_SIZE,
+    QUARANTINE_SIZE,
+    REACH_SIZE,
+    RETURN_SIZE,
+    SETTLE_SIZE,
+    Enqueue,
+    Enqueuer,
+    QuarantinedRun,
+    QuorumBatch,
+    Reach,
+    ReturnedRun,
+    SettledRun,
+    SettleReason,
+)
+from warren.store.group_record import PositionRun
+
+# What is there before the first command, in bytes: the reach of every priority level always fits.
+_LEVELS = 256
+_EMPTY_SIZE = HEADS_SIZE + _LEVELS * REACH_SIZE
+# Full when less space than that of the largest command is left.
+_FULL_SIZE = GROUP_COMMANDS_SIZE_MAX - max(
+    ENQUEUE_SIZE, FORGET_SIZE, QUARANTINE_SIZE, RETURN_SIZE, SETTLE_SIZE
+)
+# A consumer that returns a message in a loop reaches this within a day; its attempts are not counted further.
+_ATTEMPTS_MAX = 0xFFFF_FFFF
+# No level: nothing continues the latest run.
+_NO_LEVEL = _LEVELS
+_NOBODY = Enqueuer(0, 0)
+
+
+class BatchBuilder:
+    """Collects commands, until `take` returns them as a batch and begins with the next one."""
+
+    __slots__ = (
+        "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_next_number", "_quarantined", "_reaches",
+        "_returned", "_run_count", "_run_end", "_run_level", "_runs", "_settled", "_settled_bytes",
+        "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        # An upper bound on the size of the encoded commands.
+        self._size = _EMPTY_SIZE
+        self._runs: list[PositionRun] = []
+        self._enqueued: list[Enqueue] = []
+        self._settled: list[SettledRun] = []
+        self._returned: list[ReturnedRun] = []
+        self._quarantined: list[QuarantinedRun] = []
+        self._forgotten: list[Enqueuer] = []
+        # Priority level -> the highest reach.
+        self._reaches: dict[int, int] = {}
+        # The latest run of numbers, of positions, and of settled positions, each of which may be continued.
+        self._enqueuer = _NOBODY
+        self._enqueued_count = 0
+        self._next_number = 0
+        self._run_level = _NO_LEVEL
+        self._run_end = 0
+        self._run_count = 0
+        self._settled_level = _NO_LEVEL
+        self._settled_first = 0
+        self._settled_end = 0
+        self._settled_bytes = 0
+        self._settled_reason = SettleReason.ACKNOWLEDGED
+
+    @property
+    def is_full(self) -> bool:
+        """True if nothing but a reach may be added before the batch is taken."""
+        return self._size > _FULL_SIZE or len(self._runs) >= GROUP_ENTRY_RUNS_MAX - 1
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to propose."""
+        return self._size == _EMPTY_SIZE and not self._reaches
+
+    def enqueue(self, enqueuer: Enqueuer, number: int, level: int, position: int) -> None:
+        """Add a message that `enqueuer` numbered, and that was placed at `position` of `level`."""
+        if number == self._next_number and enqueuer == self._enqueuer:
+            self._enqueued_count += 1
+        else:
+            self._end_enqueued()
+            self._grow(ENQUEUE_SIZE)
+            self._enqueuer = enqueuer
+            self._enqueued_count = 1
+        self._next_number = number + 1
+        if position == self._run_end and level == self._run_level:
+            self._run_count += 1
+        else:
+            self._end_run()
+            self._run_level = level
+            self._run_count = 1
+        self._run_end = position + 1
+
+    def settle(self, level: int, position: int, size: int, reason: SettleReason) -> None:
+        """Add that the message at `position` of `level`, of `size` bytes, leaves the queue."""
+        if position == self._settled_end and level == self._settled_level and reason is self._settled_reason:
+            self._settled_end = position + 1
+            self._settled_bytes += size
+        else:
+            self._end_settled()
+            self._grow(SETTLE_SIZE)
+            self._settled_level = level
+            self._settled_first = position
+            self._settled_end = position + 1
+            self._settled_bytes = size
+            self._settled_reason = reason
+
+    def settle_run(self, run: SettledRun) -> None:
+        """Add that all messages of `run` leave the queue."""
+        self._grow(SETTLE_SIZE)
+        self._end_settled()
+        self._settled.append(run)
+
+    def return_counted(self, level: int, position: int, counted: int, total: int) -> None:
+        """Add that the message at `position` of `level` came back after `total` attempts.
+
+        `counted` is the number of those that count towards the delivery limit.
+        """
+        counted, total = min(counted, _ATTEMPTS_MAX), min(total, _ATTEMPTS_MAX)
+        if self._returned:
+            last = self._returned[-1]
+            if (
+                position == last.first + last.count
+                and (level, counted, total) == (last.level, last.counted, last.total)
+            ):  # fmt: skip
+                self._returned[-1] = ReturnedRun(level, last.first, last.count + 1, counted, total)
+                return
+        self._grow(RETURN_SIZE)
+        self._returned.append(ReturnedRun(level, position, 1, counted, total))
+
+    def quarantine(self, level: int, position: int, *, is_quarantined: bool) -> None:
+        """Add that the message at `position` of `level` is in quarantine from now on, or no longer."""
+        if self._quarantined:
+            last = self._quarantined[-1]
+            if (
+                position == last.first + last.count
+                and (level, is_quarantined) == (last.level, last.is_quarantined)
+            ):  # fmt: skip
+                self._quarantined[-1] = QuarantinedRun(level, last.first, last.count + 1, is_quarantined)
+                return
+        self._grow(QUARANTINE_SIZE)
+        self._quarantined.append(QuarantinedRun(level, position, 1, is_quarantined))
+
+    def raise_reach(self, level: int, position: int) -> None:
+        """Add that messages below `position` of `level` may be handed out."""
+        self._reaches[level] = max(position, self._reaches.get(level, 0))
+
+    def forget(self, enqueuer: Enqueuer) -> None:
+        """Add that `enqueuer` is gone and publishes nothing more."""
+        self._grow(FORGET_SIZE)
+        self._forgotten.append(enqueuer)
+
+    def runs(self) -> list[PositionRun]:
+        """The positions of all messages that were added."""
+        self._end_run()
+        return self._runs.copy()
+
+    def take(self) -> QuorumBatch:
+        """Everything that was added since the last call."""
+        self._end_enqueued()
+        self._end_run()
+        self._end_settled()
+        batch = QuorumBatch(
+            runs=tuple(self._runs),
+            enqueued=tuple(self._enqueued),
+            reaches=tuple(Reach(level, position) for level, position in sorted(self._reaches.items())),
+            returned=tuple(self._returned),
+            quarantined=tuple(self._quarantined),
+            settled=tuple(_joined(self._settled)),
+            forgotten=tuple(self._forgotten),
+        )
+        self._size = _EMPTY_SIZE
+        self._runs, self._enqueued, self._settled = [], [], []
+        self._returned, self._quarantined, self._forgotten = [], [], []
+        self._reaches = {}
+        return batch
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        assert self._size <= GROUP_COMMANDS_SIZE_MAX, "added to a full batch"
+
+    def _end_enqueued(self) -> None:
+        count = self._enqueued_count
+        if count:
+            self._enqueued.append(Enqueue(self._enqueuer, self._next_number - count, count))
+            self._next_number = self._enqueued_count = 0
+
+    def _end_run(self) -> None:
+        count = self._run_count
+        if count:
+            self._runs.append(PositionRun(self._run_level, self._run_end - count, count))
+            self._run_level = _NO_LEVEL
+            self._run_count = 0
+
+    def _end_settled(self) -> None:
+        if self._settled_level != _NO_LEVEL:
+            first = self._settled_first
+            count = self._settled_end - first
+            run = SettledRun(self._settled_level, first, count, self._settled_bytes, self._settled_reason)
+            self._settled.append(run)
+            self._settled_level = _NO_LEVEL
+
+
+def _joined(runs: list[SettledRun]) -> list[SettledRun]:
+    """The `runs` in order of position, those that continue another one of the same reason as one run."""
+    if len(runs) < 2:
+        return runs
+    runs.sort(key=attrgetter("level", "first"))
+    joined: list[SettledRun] = []
+    for run in runs:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and run.first == last.first + last.count
+            and run.level == last.level
+            and run.reason is last.reason
+        ):
+            count, size = last.count + run.count, last.size + run.size
+            joined[-1] = SettledRun(run.level, last.first, count, size, run.reason)
+        else:
+            joined.append(run)
+    return joined

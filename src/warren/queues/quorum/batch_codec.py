@@ -1,0 +1,263 @@
+"""The commands of one entry in the log of a quorum queue, encoded and decoded.
+
+    commands   │ version u8 │ section …                        nothing at all if there is no command
+    section    │ kind u8 │ count u32 │ item …                  each kind once at most, in this order:
+    ENQUEUE    │ node u16 │ incarnation u64 │ first number u64 │ count u32
+    REACH      │ position u64
+    RETURN     │ position u64 │ count u32 │ attempts that count u32 │ all attempts u32
+    QUARANTINE │ position u64 │ count u32 │ in quarantine u8
+    SETTLE     │ position u64 │ count u32 │ size u64 │ reason u8
+    FORGET     │ node u16 │ incarnation u64
+
+All integers are big-endian, and each position has its priority level in the highest byte. The items of
+ENQUEUE divide the messages of the entry, in their order; those of SETTLE are in order of position and do not
+overlap. The order of the kinds is that in which they are applied: of a position that came back and was then
+settled, nothing is left. A change of this format has another version.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from itertools import starmap
+from struct import Struct as Layout
+
+from msgspec import Struct
+
+from warren.store.group_record import PositionRun
+
+VERSION = 1
+
+_ENQUEUE, _REACH, _RETURN, _QUARANTINE, _SETTLE, _FORGET = range(1, 7)
+_SECTION = Layout(">BI")
+_LAYOUTS = {
+    _ENQUEUE: Layout(">HQQI"),
+    _REACH: Layout(">Q"),
+    _RETURN: Layout(">QIII"),
+    _QUARANTINE: Layout(">QIB"),
+    _SETTLE: Layout(">QIQB"),
+    _FORGET: Layout(">HQ"),
+}
+_LEVEL_SHIFT = 56
+_POSITIONS = (1 << _LEVEL_SHIFT) - 1
+
+# What encoded commands consist of, in bytes: the version and the heads of all sections, and one item.
+HEADS_SIZE = 1 + _SECTION.size * len(_LAYOUTS)
+ENQUEUE_SIZE = _LAYOUTS[_ENQUEUE].size
+REACH_SIZE = _LAYOUTS[_REACH].size
+RETURN_SIZE = _LAYOUTS[_RETURN].size
+QUARANTINE_SIZE = _LAYOUTS[_QUARANTINE].size
+SETTLE_SIZE = _LAYOUTS[_SETTLE].size
+FORGET_SIZE = _LAYOUTS[_FORGET].size
+
+
+class QuorumFormatError(ValueError):
+    """The bytes are not what this version writes.
+
+    They have a checksum around them, so it is more likely that a newer version wrote them than damage.
+    """
+
+    def __init__(self, at: int, reason: str) -> None:
+        super().__init__(f"byte {at}: {reason}; a newer version of Warren may have written this")
+
+
+class SettleReason(IntEnum):
+    """Why messages left their queue; the numbers are those of the log."""
+
+    ACKNOWLEDGED = 1
+    DROPPED = 2
+    EXPIRED = 3
+    DEAD_LETTERED = 4
+    PURGED = 5
+    MOVED = 6
+    DELETED = 7
+
+
+_REASONS = frozenset(map(int, SettleReason))
+
+
+class Enqueuer(Struct, frozen=True, order=True):
+    """Who numbers the messages that it publishes to a queue: one run of a node."""
+
+    node: int
+    incarnation: int
+
+
+class Enqueue(Struct, frozen=True):
+    """`count` messages of the entry, numbered by `enqueuer` from `first` on."""
+
+    enqueuer: Enqueuer
+    first: int
+    count: int
+
+
+class Reach(Struct, frozen=True):
+    """No message at or above `position` of `level` was ever handed out."""
+
+    level: int
+    position: int
+
+
+class ReturnedRun(Struct, frozen=True):
+    """Messages that came back: the attempts that count towards the limit, and all, of each of them."""
+
+    level: int
+    first: int
+    count: int
+    counted: int
+    total: int
+
+
+class QuarantinedRun(Struct, frozen=True):
+    """Messages that are in quarantine from now on, or no longer."""
+
+    level: int
+    first: int
+    count: int
+    is_quarantined: bool
+
+
+class SettledRun(Struct, frozen=True):
+    """Messages that left the queue, with the sum of their sizes in bytes."""
+
+    level: int
+    first: int
+    count: int
+    size: int
+    reason: SettleReason
+
+
+class QuorumBatch(Struct, frozen=True, kw_only=True):
+    """The payload of one entry: the positions of its messages, and commands."""
+
+    runs: tuple[PositionRun, ...] = ()
+    enqueued: tuple[Enqueue, ...] = ()
+    reaches: tuple[Reach, ...] = ()
+    returned: tuple[ReturnedRun, ...] = ()
+    quarantined: tuple[QuarantinedRun, ...] = ()
+    settled: tuple[SettledRun, ...] = ()
+    forgotten: tuple[Enqueuer, ...] = ()
+
+
+def encode(batch: QuorumBatch) -> bytes:
+    """The commands of `batch`; its runs are a part of the entry."""
+    assert _divides(batch.enqueued, batch.runs), batch
+    assert _is_in_order(batch.settled), batch
+    rows: dict[int, list[tuple[int, ...]]] = {
+        _ENQUEUE: [
+            (each.enqueuer.node, each.enqueuer.incarnation, each.first, each.count) for each in batch.enqueued
+        ],
+        _REACH: [(each.level << _LEVEL_SHIFT | each.position,) for each in batch.reaches],
+        _RETURN: [
+            (run.level << _LEVEL_SHIFT | run.first, run.count, run.counted, run.total)
+            for run in batch.returned
+        ],
+        _QUARANTINE: [
+            (run.level << _LEVEL_SHIFT | run.first, run.count, run.is_quarantined)
+            for run in batch.quarantined
+        ],
+        _SETTLE: [
+            (run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason) for run in batch.settled
+        ],
+        _FORGET: [(each.node, each.incarnation) for each in batch.forgotten],
+    }
+    parts: list[bytes] = []
+    for kind, items in rows.items():
+        if items:
+            parts.append(_SECTION.pack(kind, len(items)))
+            parts += starmap(_LAYOUTS[kind].pack, items)
+    return b"".join((bytes((VERSION,)), *parts)) if parts else b""
+
+
+def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
+    """The payload of an entry with `commands` and messages at `runs`; QuorumFormatError if invalid."""
+    rows = _rows(commands) if commands else {}
+    batch = QuorumBatch(
+        runs=runs,
+        enqueued=tuple(
+            Enqueue(Enqueuer(node, incarnation), first, count)
+            for node, incarnation, first, count in rows.get(_ENQUEUE, ())
+        ),
+        reaches=tuple(Reach(*_place(key)) for (key,) in rows.get(_REACH, ())),
+        returned=tuple(ReturnedRun(*_place(key), *rest) for key, *rest in rows.get(_RETURN, ())),
+        quarantined=tuple(
+            QuarantinedRun(*_place(key), count, flag != 0) for key, count, flag in rows.get(_QUARANTINE, ())
+        ),
+        settled=tuple(
+            SettledRun(*_place(key), count, size, SettleReason(reason))
+            for key, count, size, reason in rows.get(_SETTLE, ())
+        ),
+        forgotten=tuple(Enqueuer(*row) for row in rows.get(_FORGET, ())),
+    )
+    if not _divides(batch.enqueued, runs):
+        messages = sum(run.count for run in runs)
+        raise QuorumFormatError(1, f"{messages} messages, and numbers for another count")
+    return batch
+
+
+def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
+    """The fields of all items, by kind."""
+    if commands[0] != VERSION:
+        raise QuorumFormatError(0, f"commands of version {commands[0]}, where {VERSION} is known")
+    found: dict[int, list[tuple[int, ...]]] = {}
+    at, before = 1, 0
+    while at < len(commands):
+        if len(commands) - at < _SECTION.size:
+            raise QuorumFormatError(at, "the commands end within a section")
+        kind, count = _SECTION.unpack_from(commands, at)
+        layout = _LAYOUTS.get(kind)
+        if layout is None:
+            raise QuorumFormatError(at, f"unknown kind of command {kind}")
+        if kind <= before or not count:
+            raise QuorumFormatError(at, f"{count} commands of kind {kind} after those of kind {before}")
+        first = at + _SECTION.size
+        at, before = first + count * layout.size, kind
+        if at > len(commands):
+            raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
+        rows = found[kind] = list(layout.iter_unpack(commands[first:at]))
+        _check(kind, rows, first)
+    if not found:
+        raise QuorumFormatError(1, "no command")
+    return found
+
+
+def _check(kind: int, rows: list[tuple[int, ...]], at: int) -> None:
+    """QuorumFormatError if one of `rows`, of which the first is at byte `at`, is not what `kind` allows."""
+    size, behind = _LAYOUTS[kind].size, 0
+    for index, row in enumerate(rows):
+        reason = ""
+        if kind in (_RETURN, _QUARANTINE, _SETTLE):
+            key, count = row[:2]
+            if not count or (key & _POSITIONS) + count > _POSITIONS:
+                reason = f"{count} positions from {key:#x} on"
+            elif kind == _QUARANTINE and row[2] > 1:
+                reason = f"a flag of {row[2]}"
+            elif kind == _SETTLE:
+                if row[3] not in _REASONS:
+                    reason = f"unknown reason {row[3]} for settling"
+                elif key < behind:
+                    reason = f"position {key:#x} is settled behind {behind:#x}"
+                behind = key + count
+        elif kind == _ENQUEUE and not row[3]:
+            reason = "an empty run of numbers"
+        if reason:
+            raise QuorumFormatError(at + index * size, reason)
+
+
+def _divides(enqueued: Iterable[Enqueue], runs: Iterable[PositionRun]) -> bool:
+    """True if as many messages are enqueued as there are positions."""
+    return sum(each.count for each in enqueued) == sum(run.count for run in runs)
+
+
+def _is_in_order(settled: Iterable[SettledRun]) -> bool:
+    """True if the runs are in order of position and do not overlap."""
+    behind = 0
+    for run in settled:
+        first = run.level << _LEVEL_SHIFT | run.first
+        if first < behind:
+            return False
+        behind = first + run.count
+    return True
+
+
+def _place(key: int) -> tuple[int, int]:
+    """The level and the position that `key` contains."""
+    return key >> _LEVEL_SHIFT, key & _POSITIONS
