@@ -159,8 +159,16 @@ class Simulation:
         if self.chance.random() < 0.3:
             self.settle()
         self.disk.fault = None
+        if self.chance.random() < 0.3:
+            # The process is killed after a failed sync: the next one reads what no sync would write.
+            self.disk.fault = (SyncFile, errno.EIO)
+            self.store.commit()
+            self.disk.advance()
+            self.disk.fault = None
+            self.disk.die()
+        else:
+            self.disk.lose_power()
         self.port.failures.clear()
-        self.disk.lose_power()
         recovered = self.open()
         assert not recovered.damage
         self.check(recovered)

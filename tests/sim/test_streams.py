@@ -192,6 +192,12 @@ class Run:
         seen = dict.fromkeys(STREAMS, 0)
         if self.chance.random() < 0.5:
             # A kill comes first: data that are readable after it must survive the power cut.
+            if self.chance.random() < 0.5:
+                # It follows a failed sync: what that has given up is read, and written by no later sync.
+                self.disk.fault = (SyncFile, errno.EIO)
+                self.store.commit()
+                self.disk.advance()
+                self.disk.fault = None
             self.disk.die()
             self.open()
             self.check()

@@ -1,4 +1,9 @@
-"""A disk in memory that loses power: data that were not synced may be kept, torn, reordered or lost."""
+"""A disk in memory that loses power: data that were not synced may be kept, torn, reordered or lost.
+
+A sync that fails is like that of Linux: some of what was written reaches the device, the rest is given up. It
+can still be read, until the power is cut, but no later sync writes it, unless its page of the cache changes.
+A write that fails has written any beginning.
+"""
 
 import errno
 import random
@@ -17,6 +22,8 @@ from warren.store.disk import (
 )
 
 SECTOR = 512
+# What the kernel writes again when a part of it changes.
+_PAGE_SIZE = 4_096
 
 
 class File:
@@ -27,11 +34,23 @@ class File:
         self.current = bytearray(size)
         # Whole sectors or parts of them, in the order of writing: (at, bytes).
         self.unsynced: list[tuple[int, bytes]] = []
+        # Pages with data that a failed sync has given up.
+        self._given_up: set[int] = set()
 
     def write(self, at: int, data: bytes) -> None:
         """Write `data` from byte `at` on, without a sync."""
         end = at + len(data)
         _write(self.current, at, data)
+        for page in range(at // _PAGE_SIZE, -(-end // _PAGE_SIZE) if self._given_up else 0):
+            if page in self._given_up:
+                self._given_up.discard(page)
+                begin = page * _PAGE_SIZE
+                self._dirty(begin, bytes(self.current[begin : begin + _PAGE_SIZE]))
+        self._dirty(at, data)
+
+    def _dirty(self, at: int, data: bytes) -> None:
+        """Add `data` to what the next sync writes."""
+        end = at + len(data)
         begins = [at, *range(at - at % SECTOR + SECTOR, end, SECTOR)]
         for begin, behind in pairwise([*begins, end]):
             self.unsynced.append((begin, data[begin - at : behind - at]))
@@ -42,10 +61,20 @@ class File:
             _write(self.synced, at, data)
         self.unsynced = []
 
+    def fail_sync(self, chance: random.Random) -> None:
+        """Write any part of what was not synced, and give up the rest, which can be read."""
+        for at, data in self.unsynced:
+            if chance.random() < 0.5:
+                _write(self.synced, at, data)
+            else:
+                self._given_up.add(at // _PAGE_SIZE)
+        self.unsynced = []
+
     def reread(self) -> None:
         """Return from now on what the device holds, as after the page cache was dropped."""
         self.current = bytearray(self.synced)
         self.unsynced = []
+        self._given_up = set()
 
     def lose_power(self, chance: random.Random) -> None:
         """Apply any part of the unsynced writes, in any order."""
@@ -55,8 +84,7 @@ class File:
             if chance.random() < 0.1:
                 data = data[: chance.randrange(len(data) + 1)]
             _write(self.synced, at, data)
-        self.current = bytearray(self.synced)
-        self.unsynced = []
+        self.reread()
 
 
 class SimulatedDisk:
@@ -72,6 +100,8 @@ class SimulatedDisk:
         self._done: OnDone | None = None
         # The next step of this kind fails with this error number.
         self.fault: tuple[type, int] | None = None
+        # If it is not empty, only a step for this file fails.
+        self.fault_name = ""
         # True while there is no room: creating a file, or writing beyond the end of one, fails.
         self.is_full = False
         # Reading one of these bytes of a file fails with EIO.
@@ -145,8 +175,9 @@ class SimulatedDisk:
         self._synced_names = dict(names)
 
     def _do(self, step: DiskStep) -> None:
-        if self.fault is not None and isinstance(step, self.fault[0]):
+        if self.fault is not None and self._is_faulty(step, self.fault[0]):
             number, self.fault = self.fault[1], None
+            self._do_in_part(step)
             raise OSError(number, errno.errorcode[number])
         if self.is_full and self._needs_room(step):
             raise OSError(errno.ENOSPC, "ENOSPC")
@@ -166,6 +197,18 @@ class SimulatedDisk:
             case SyncDirectory():
                 self._synced_names = dict(self.files)
                 self._changes = []
+
+    def _is_faulty(self, step: DiskStep, kind: type) -> bool:
+        return isinstance(step, kind) and self.fault_name in ("", getattr(step, "name", ""))
+
+    def _do_in_part(self, step: DiskStep) -> None:
+        """Do what a step may do although it fails."""
+        match step:
+            case WriteFile(name, at, chunks):
+                data = b"".join(chunks)
+                self.files[name].write(at, data[: self.chance.randrange(len(data) + 1)])
+            case SyncFile(name):
+                self.files[name].fail_sync(self.chance)
 
     def _needs_room(self, step: DiskStep) -> bool:
         match step:

@@ -73,11 +73,15 @@ class Catalog:
         try:
             if size:
                 data = disk.read(name, 0, size)
+                # It may have been read from the page cache after a failed sync: pairs of slots whose removal
+                # is not on the device must not be used for others.
+                disk.perform([WriteFile(name, 0, [data]), SyncFile(name)])
         except OSError as error:
             if not is_damage(error):
                 raise
+            data = b""
             self.damage.append(
-                StoreFileError(name, 0, f"the catalog cannot be read: {error.strerror}", messages=0)
+                StoreFileError(name, 0, f"the catalog cannot be used: {error.strerror}", messages=0)
             )
             size = None
         if size is None:

@@ -12,12 +12,12 @@ error nothing else is written and nothing is confirmed until the failed batch wa
 after `close` has called back.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
-from warren.store.disk import TRANSIENT_ERRNOS, Disk, DiskStep
+from warren.store.disk import TRANSIENT_ERRNOS, CreateFile, Disk, DiskStep
 from warren.store.store_port import StorePort
 
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
@@ -144,9 +144,13 @@ class GroupCommit:
             self._source.batch_confirmed()
 
     def retry(self) -> None:
-        """Submit the failed batch again, for example when the disk has room again."""
+        """Submit the failed batch again, for example when the disk has room again.
+
+        Files that it has created whole already keep what is in them: the files behind them may have records.
+        """
         if self._steps and not self._is_busy:
-            self._submit(self._steps)
+            sizes = self._disk.names()
+            self._submit([step for step in self._steps if not _is_created(step, sizes)])
 
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write what is pending, then call `on_closed`; it is called after a failure as well."""
@@ -201,3 +205,8 @@ class GroupCommit:
             on_closed, self._on_closed = self._on_closed, None
             self._is_closed = True
             on_closed()
+
+
+def _is_created(step: DiskStep, sizes: Mapping[str, int]) -> bool:
+    """True if `step` creates a file that is there; `sizes` are those of all files, by name."""
+    return isinstance(step, CreateFile) and sizes.get(step.name) == step.size

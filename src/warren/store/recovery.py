@@ -9,7 +9,9 @@ never written to or reused.
 
 A torn end is not overwritten: the last segment is sealed behind its last whole record, and a new one is
 started. A segment that cannot be sealed is damaged. A segment without records is reused. What the catalog
-does not know as synced is synced now, so that everything that was found is durable.
+does not know as synced is synced now, so that everything that was found is durable. What no BATCH record
+follows is written again before: if a sync has failed and the process was killed, it was read from the page
+cache, and no sync would write it any more.
 
 The messages of a Raft group that no entry of it has are released: their batch was torn. Damage anywhere, or
 records of a group that are missing, makes its replica untrusted: it may lack an entry that it promised to
@@ -25,7 +27,7 @@ from warren.limits import SEGMENT_SIZE
 from warren.store.catalog import Catalog
 from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
-from warren.store.disk import DeleteFile, Disk, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.disk import DeleteFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.group_log import GroupLog
 from warren.store.group_state import GroupState
 from warren.store.markers import CommitMarker
@@ -170,6 +172,8 @@ class _StoreReader:
         self._silent: set[int] = set()
         # Segments whose records end without a SEAL.
         self._unsealed: list[Segment] = []
+        # The steps that write the end of the last segment again, by its number.
+        self._last_batch: dict[int, WriteFile] = {}
 
     def read_all(self) -> None:
         """Read every segment, in order."""
@@ -213,8 +217,9 @@ class _StoreReader:
                 self._lose(segment.number, segment.size, "the records end without a seal", missing)
                 continue
             record = encode(SEAL, b"", segment.seed)
+            write = WriteFile(segment.name, segment.size, [record])
             try:
-                self._disk.perform([WriteFile(segment.name, segment.size, [record]), SyncFile(segment.name)])
+                self._disk.perform([*self._again(segment), write, SyncFile(segment.name)])
             except OSError as error:
                 if not is_damage(error):
                     raise
@@ -223,6 +228,11 @@ class _StoreReader:
             else:
                 segment.size += len(record)
                 segment.is_sealed = True
+
+    def _again(self, segment: Segment) -> list[DiskStep]:
+        """The step that writes again what may never have been synced in `segment`; only once."""
+        write = self._last_batch.pop(segment.number, None)
+        return [] if write is None or not any(write.chunks) else [write]
 
     def use_again(self, spares: list[str]) -> list[str]:
         """Rename the file of the last segment to a spare file, if the segment has no records."""
@@ -248,7 +258,7 @@ class _StoreReader:
                 continue
             # A process that was killed may have written, and even sealed, the segment without a sync.
             try:
-                self._disk.perform([SyncFile(segment.name)])
+                self._disk.perform([*self._again(segment), SyncFile(segment.name)])
             except OSError as error:
                 if not is_damage(error):
                     raise
@@ -354,6 +364,11 @@ class _StoreReader:
             damage.append(damaged_record(segment.name, data, at, whole))
             at = whole
         segment.size = at
+        if is_last:
+            # A file is begun, with its head, by the batch that writes its first records.
+            start = data.rfind(batch, HEAD_SIZE + 1, at)
+            start = max(known, start if start > 0 else 0)
+            self._last_batch[segment.number] = WriteFile(segment.name, start, [data[start:at]])
         # Behind the end of a reused file its former content follows, whose checksums have another seed.
         self._is_torn = is_last and at != known and any(data[at : at + _RECORD_HEAD_SIZE])
         if entry is not None and at < known:

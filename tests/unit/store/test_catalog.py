@@ -1,11 +1,13 @@
 """The catalog of a store whose writes were torn."""
 
+import errno
 import random
 
 import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.store.catalog import Catalog, CatalogEntry
+from warren.store.disk import SyncFile
 
 NAME = "catalog"
 SLOT_SIZE = 128
@@ -25,6 +27,20 @@ def test_an_entry_is_found_with_its_latest_end() -> None:
     assert entries(there) == {1: 30, 2: 5}
     there.perform(catalog.remove([1, 7]))
     assert entries(there) == {2: 5}
+
+
+def test_what_a_failed_sync_has_given_up_is_durable_after_it_was_read() -> None:
+    for seed in range(20):
+        there = SimulatedDisk(random.Random(seed))
+        catalog = Catalog(there, NAME)
+        there.perform(catalog.put(1, CatalogEntry(end=10)))
+        there.fault = (SyncFile, errno.EIO)
+        with pytest.raises(OSError, match="EIO"):
+            there.perform(catalog.remove([1]))
+        there.die()
+        assert entries(there) == {}
+        there.lose_power()
+        assert entries(there) == {}
 
 
 @pytest.mark.parametrize("turn", [0, 1])

@@ -216,7 +216,7 @@ def test_after_an_error_nothing_is_confirmed_before_the_same_batch_was_written(k
     letters.commits.retry()
     letters.commits.retry()
     letters.disk.advance()
-    assert (letters.events, letters.on_disk) == ([], b"")
+    assert not letters.events
     letters.commits.retry()
     letters.disk.advance()
     assert letters.commits.failure is None

@@ -307,7 +307,7 @@ def test_a_segment_with_an_unreadable_header_is_reported_and_left_in_place(is_la
 def test_a_last_segment_that_cannot_be_sealed_is_reported_and_never_reused(step: type) -> None:
     there = disk()
     written(there, b"first")
-    there.fault = (step, errno.EIO)
+    there.fault, there.fault_name = (step, errno.EIO), FIRST
     recovered = opened(there)
     assert [str(error).partition(": ")[2] for error in recovered.damage] == [
         "the segment cannot be sealed: EIO"

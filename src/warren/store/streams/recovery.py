@@ -245,18 +245,27 @@ class _StreamReader:
         if is_last:
             # The data behind the lost end is left as it is.
             segment.is_sealed = segment.is_sealed or segment.end < self._known.end
-            self._clear(segment, size)
+            unsynced = [c.place for c in good[max(synced, 0) :] if c.head.end > self._known.end]
+            place = unsynced[0] if unsynced else segment.size
+            # A file is begun, with its head, by the batch that writes its first chunk.
+            self._clear(segment, size, place if place > HEAD_SIZE else 0)
 
     def _is_whole(self, segment: StreamSegment, chunk: ScannedChunk) -> bool:
         """True if `chunk` is intact."""
         return is_whole(chunk.read(self._disk.read, segment.name), 0, chunk.head, segment.seed)
 
-    def _clear(self, segment: StreamSegment, size: int) -> None:
+    def _clear(self, segment: StreamSegment, size: int, synced: int) -> None:
         """Overwrite the torn data behind the end of `segment` with zeros, so that it is never taken for new
         data.
+
+        What is behind the byte `synced` is written again: after a failed sync and a kill it may have been
+        read from the page cache, and no sync would write it any more.
         """
         at = segment.size
         steps: list[DiskStep] = []
+        if synced < at:
+            data = self._disk.read(segment.name, synced, at - synced)
+            steps.append(WriteFile(segment.name, synced, [data]))
         while at < size and not segment.is_sealed:
             zeros = _ZEROS[: size - at]
             if any(self._disk.read(segment.name, at, len(zeros))):
