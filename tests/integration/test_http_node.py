@@ -145,3 +145,27 @@ def test_the_facts_about_the_node_are_true(tmp_path: Path) -> None:
         assert "rabbitmq_stream" in node["enabled_plugins"]
         (amqp,) = (entry for entry in client.get("/overview")["listeners"] if entry["protocol"] == "amqp")
         assert amqp["socket_opts"] == {"backlog": 7, "nodelay": True, "keepalive": False}
+
+
+def test_the_replicas_of_a_queue_that_is_not_replicated_are_refused_as_by_rabbitmq(
+    client: HttpClient,
+) -> None:
+    assert client.status("PUT /queues/%2F/plain", {"durable": True}) == 201
+    here = client.get("/overview")["node"]
+    path = "/queues/quorum/%2F/plain"
+    try:
+        for found, reason in (
+            (client.ask(f"GET {path}/status"), "Cannot get quorum status of a classic queue"),
+            (
+                client.ask(f"POST {path}/replicas/add", {"node": here}),
+                "Cannot add members to a classic queue",
+            ),
+            (
+                client.ask(f"DELETE {path}/replicas/delete", {"node": here}),
+                "Cannot add members to a classic queue",
+            ),
+        ):
+            assert (found.status, found.reason) == (400, reason)
+        assert client.status("GET /queues/quorum/%2F/nosuch/status") == 404
+    finally:
+        assert client.status("DELETE /queues/%2F/plain") == 204

@@ -80,6 +80,9 @@ TABLE = """
 /queues/VHOST/*/contents                                DELETE          vhost
 /queues/VHOST/*/get                                     POST            vhost
 /queues/VHOST/*/actions                                 POST            administrator
+/queues/quorum/VHOST/*/status                           GET             monitor
+/queues/quorum/VHOST/*/replicas/add                     POST            administrator
+/queues/quorum/VHOST/*/replicas/delete                  DELETE          administrator
 /bindings                                               GET             vhost
 /bindings/VHOST                                         GET             vhost
 /bindings/VHOST/e/*/*/*                                 GET,POST        vhost

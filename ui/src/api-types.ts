@@ -1250,6 +1250,24 @@ export interface Replica {
   state: "suspect" | "whole";
 }
 
+/** The node of a replica that is added or deleted. */
+export interface ReplicaBody {
+  node: string;
+}
+
+/** The replica of a quorum queue on one node. */
+export interface ReplicaStatus {
+  "Commit Index": number;
+  "Last Applied": number;
+  "Last Log Index": number;
+  "Last Written": number;
+  Membership: string;
+  "Node Name": string;
+  "Raft State": string;
+  "Snapshot Index": number | null;
+  Term: number;
+}
+
 /** Which deliveries are requeued: named ones, or all that match the other fields. */
 export interface RequeueBody {
   /** Requeue all unacknowledged messages of the queue; required if no other field is given. */

@@ -41,6 +41,7 @@ from warren.management.api import (
     queue_pause,
     queue_rows,
     queues,
+    replication,
     requeue,
     shovels,
     staged,
@@ -223,6 +224,18 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/queues/{vhost}/{queue}/contents", {"DELETE": declarations.purge_queue}, Right.VHOST),
     HttpRoute("/queues/{vhost}/{queue}/get", {"POST": messages.get_messages}, Right.VHOST),
     HttpRoute("/queues/{vhost}/{queue}/actions", {"POST": declarations.act_on_queue}, Right.ADMINISTRATOR),
+    # RabbitMQ has these three since 4.0; its command `quorum_status` is older.
+    HttpRoute("/queues/quorum/{vhost}/{queue}/status", _get(replication.status), Right.MONITOR),
+    HttpRoute(
+        "/queues/quorum/{vhost}/{queue}/replicas/add",
+        {"POST": replication.add_replica},
+        Right.ADMINISTRATOR,
+    ),
+    HttpRoute(
+        "/queues/quorum/{vhost}/{queue}/replicas/delete",
+        {"DELETE": replication.delete_replica},
+        Right.ADMINISTRATOR,
+    ),
     HttpRoute("/bindings", _get(bindings.bindings), Right.VHOST),
     HttpRoute("/bindings/{vhost}", _get(bindings.of_vhost), Right.VHOST),
     HttpRoute(
