@@ -111,6 +111,12 @@ class GroupLog(ConfirmListener):
         log._changed(len(configuration))
         return log
 
+    @staticmethod
+    def find(store: MessageStore, number: int) -> "GroupLog | None":
+        """The log of group `number` that is in `store`, such as one that was recovered."""
+        found = store.group_log(number)
+        return found if isinstance(found, GroupLog) else None
+
     # --- what the log contains --------------------------------------------------------------------
 
     @property
@@ -201,6 +207,15 @@ class GroupLog(ConfirmListener):
     def end(self, level: int) -> int:
         """The position behind the last message of `level` in the group."""
         return self._state.ends.get(level, 0)
+
+    def levels(self) -> list[int]:
+        """The priority levels of which the group has had messages, in ascending order."""
+        return sorted(self._state.ends)
+
+    @property
+    def tail_size(self) -> int:
+        """The size in bytes of the entries behind the snapshot, without messages."""
+        return self._state.tail_size
 
     def has_space(self, size: int) -> bool:
         """True if an entry of `size` bytes, without its messages, can be appended before a snapshot."""
@@ -339,7 +354,13 @@ class GroupLog(ConfirmListener):
         self._changed(len(snapshot.machine))
 
     def drop(self) -> None:
-        """Forget this log, whose queue was deleted."""
+        """Forget this log, whose queue was deleted; the listener is not called any more.
+
+        Messages that were placed, and that nobody has released, are forgotten with the cursors of the queue.
+        """
+        self.listener = None
+        self._placed.clear()
+        self._placed_ends.clear()
         self._store.drop_group_log(self.number)
 
     # --- confirms of the store --------------------------------------------------------------------

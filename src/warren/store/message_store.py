@@ -191,6 +191,10 @@ class MessageStore:
         self._dirty_group_logs = [each for each in self._dirty_group_logs if each is not dropped]
         self._preparing = [each for each in self._preparing if each is not dropped]
 
+    def group_log(self, number: int) -> GroupRecords | None:
+        """The log of Raft group `number`, made or recovered; `GroupLog.find` has its type."""
+        return self._group_logs.get(number)
+
     def list_group_log(self, group_log: GroupRecords) -> None:
         """Write the records of `group_log` with the next batch."""
         self._dirty_group_logs.append(group_log)

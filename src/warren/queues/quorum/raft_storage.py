@@ -1,0 +1,173 @@
+"""The log of a group in the store of its virtual host, as the Raft core reads it and the driver writes it.
+
+A configuration is stored in a snapshot as follows, version 1; all integers are big-endian, and the record
+around it has a checksum:
+
+    version u8 │ is left by itself u8 │ voters u16 │ outgoing u16 │ learners u16 │ learners next u16
+    │ replicas of these four, in this order: replica u32 …
+"""
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+
+from msgspec import Struct
+
+from warren.limits_raft import CHANGE_MEMBERS_MAX
+from warren.replication.raft.change import Configuration
+from warren.replication.raft.raft_log import entry_bytes
+from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, Snapshot
+from warren.replication.raft.ready import Ready
+from warren.store.group_log import GroupLog
+from warren.store.group_record import GroupEntry, PositionRun
+
+# The configuration of a queue with one replica.
+ALONE = Configuration(voters=(1,))
+_VERSION = 1
+_HEAD = Layout(">BBHHHH")
+_REPLICA = Layout(">I")
+
+
+class QuorumPayload(Struct, frozen=True):
+    """What an entry of a quorum queue has: the positions of its messages, and encoded commands."""
+
+    runs: tuple[PositionRun, ...] = ()
+    commands: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """What the entry takes in the log, in bytes: for `GroupLog.has_space`."""
+        return GroupEntry(index=0, term=0, runs=self.runs, commands=self.commands).size
+
+
+class GroupStorage:
+    """The port `RaftStorage`, and the `DriverLog` of a replica whose log is a `GroupLog`.
+
+    An entry of kind NORMAL has a `QuorumPayload`, or b"" if it is the first of a leader. Its messages were
+    placed in the log before it is written, in its order. Tickets are those of the log, whose listener tells
+    the driver what is synced.
+    """
+
+    def __init__(self, log: GroupLog) -> None:
+        self._log = log
+        # Entries that were written since the start, by index, as they were proposed: with the same sizes.
+        self._entries: dict[int, Entry] = {}
+
+    # --- what the core reads ----------------------------------------------------------------------
+
+    def initial(self) -> tuple[HardState, Configuration]:
+        """The hard state, and the configuration of the snapshot, behind which nothing is applied.
+
+        The commit index is at most the last index: the first entries of a torn write can tell of a later one.
+        """
+        log, hard = self._log, self._log.hard
+        configuration = decode_configuration(log.snapshot.configuration)
+        return HardState(hard.term, hard.vote, min(hard.commit, log.last)), configuration
+
+    def first_index(self) -> int:
+        """The index of the first entry, whether or not there is any."""
+        return self._log.first
+
+    def last_index(self) -> int:
+        """The index of the last entry, or of the snapshot if there is none."""
+        return self._log.last
+
+    def term(self, index: int) -> int | None:
+        """The term of entry `index`, or of the snapshot; None if it is neither."""
+        if not self._log.first - 1 <= index <= self._log.last:
+            return None
+        return self._log.term(index)
+
+    def entries(self, first: int, last: int, bytes_max: int) -> list[Entry]:
+        """The entries from `first` to `last`, as many as `bytes_max` allows, but one at least."""
+        found: list[Entry] = []
+        size = 0
+        for index in range(first, last + 1):
+            entry = self._entries.get(index) or _read(self._log, index)
+            size += entry_bytes(entry)
+            if found and size > bytes_max:
+                break
+            found.append(entry)
+        return found
+
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot of the log; None before the first one. Its payload is the machine, encoded."""
+        snapshot = self._log.snapshot
+        if not snapshot.index:
+            return None
+        configuration = decode_configuration(snapshot.configuration)
+        return Snapshot(snapshot.index, snapshot.term, configuration, snapshot.machine)
+
+    # --- what the driver writes -------------------------------------------------------------------
+
+    def write(self, ready: Ready) -> int:
+        """Write the hard state and the entries of `ready`; returns the ticket of the log.
+
+        ValueError if the messages of an entry are not those that were placed.
+        """
+        assert ready.snapshot is None, "a group with one member receives no snapshot"
+        log, hard = self._log, ready.hard_state
+        if hard is not None and (hard.term, hard.vote) != (log.hard.term, log.hard.vote):
+            log.promise(hard.term, hard.vote)
+        if ready.entries:
+            self._append(ready.entries, ready.commit)
+        return log.ticket
+
+    def _append(self, entries: Sequence[Entry], commit: int) -> None:
+        log, written = self._log, self._entries
+        first = entries[0].index
+        if first <= log.last:
+            log.cut(first)
+        for index in [each for each in written if each < log.first or each >= first]:
+            del written[index]
+        for entry in entries:
+            payload = entry.payload
+            runs: tuple[PositionRun, ...] = ()
+            if isinstance(payload, QuorumPayload):
+                runs, commands = payload.runs, payload.commands
+            else:
+                assert isinstance(payload, bytes), f"entry {entry.index} has a payload of another queue"
+                commands = payload
+            log.append(
+                GroupEntry(
+                    index=entry.index, term=entry.term, commit=commit, kind=entry.kind, runs=runs,
+                    commands=commands,
+                )
+            )  # fmt: skip
+            written[entry.index] = entry
+
+
+def encode_configuration(configuration: Configuration) -> bytes:
+    """The bytes of a configuration in a snapshot."""
+    groups = (
+        configuration.voters, configuration.outgoing, configuration.learners, configuration.learners_next,
+    )  # fmt: skip
+    assert all(len(group) <= CHANGE_MEMBERS_MAX for group in groups), f"too many members: {configuration}"
+    head = _HEAD.pack(_VERSION, configuration.auto_leave, *map(len, groups))
+    return head + b"".join(_REPLICA.pack(replica) for group in groups for replica in group)
+
+
+def decode_configuration(data: bytes) -> Configuration:
+    """The configuration in `data`; ValueError if it is of another version, or incomplete."""
+    if len(data) < _HEAD.size:
+        raise ValueError(f"a configuration has at least {_HEAD.size} bytes, not {len(data)}")
+    version, auto_leave, *counts = _HEAD.unpack_from(data)
+    if version != _VERSION or len(data) != _HEAD.size + sum(counts) * _REPLICA.size:
+        raise ValueError(f"a configuration is not of version {_VERSION}: {data[:64].hex()}")
+    groups: list[tuple[int, ...]] = []
+    at = _HEAD.size
+    for count in counts:
+        end = at + count * _REPLICA.size
+        groups.append(tuple(replica for (replica,) in _REPLICA.iter_unpack(data[at:end])))
+        at = end
+    voters, outgoing, learners, learners_next = groups
+    return Configuration(voters, outgoing, learners, learners_next, bool(auto_leave))
+
+
+def _read(log: GroupLog, index: int) -> Entry:
+    """Entry `index` as the log has it."""
+    [found] = log.entries(index, index, 0)
+    kind = EntryKind(found.kind)
+    if kind is EntryKind.NORMAL and (found.runs or found.commands):
+        payload = QuorumPayload(found.runs, found.commands)
+        return Entry(found.term, index, kind, payload, payload.size)
+    return Entry(found.term, index, kind, found.commands, len(found.commands))
