@@ -7,9 +7,13 @@ driver; in half of the runs what it has applied is applied later.
 After each action these hold:
 
 - Election safety: a term has at most one leader.
+- Log matching: two logs with an entry of the same index and term are the same up to there.
 - Leader completeness: a new leader's log has every entry that was committed before.
 - State-machine safety: all replicas apply the same entry at an index, and snapshots are of that state.
-- Durable quorum: what a leader calls committed is on the disks of a quorum, whatever replicas say.
+- Durable quorum: what a leader calls committed is on the disks of a quorum, whatever replicas say, and
+  nobody knows more as committed than a leader did.
+- Linearizable reads: an index for a read is at least what any replica knew as committed when it was asked
+  for.
 """
 
 import random
@@ -17,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from tests.sim.raft_checks import LogMatching, Reads
 from tests.unit.replication.raft.memory_storage import MemoryStorage
 
 from warren.replication.driver import RaftDriver
@@ -111,13 +116,19 @@ class Node:
         self.machine = payload
         self.configurations = {self.applied: self.disk.base.configuration}
         simulation = self.simulation
-        self.replica = Replica(self.number, self.dependencies, simulation.settings, applied=self.applied)
+        self.replica = ObservedReplica(
+            self.number, self.dependencies, simulation.settings, applied=self.applied
+        )  # fmt: skip
+        self.replica.reads = simulation.reads
         self.driver = ObservedDriver(self, simulation)
         self.commit = self.replica.hard_state.commit
         self.role = Role.FOLLOWER
 
     def write(self, ready: Ready) -> int:
         """Take what is written later, or lost; see `RaftSimulation._write`."""
+        if ready.entries:
+            previous = self.replica.log.term(ready.entries[0].index - 1)
+            self.simulation.matching.check(previous, ready.entries)
         self.ticket += 1
         self.writes.append((self.ticket, ready))
         return self.ticket
@@ -135,8 +146,23 @@ class Node:
         self.simulation.check_installed(self, snapshot)
         assert isinstance(snapshot.payload, int)
         self.applied, self.machine = snapshot.index, snapshot.payload
+        # What was handed out before the snapshot arrived is part of it.
+        while self.applying and self.applying[0].index <= snapshot.index:
+            self.applying.popleft()
         self.configurations = {snapshot.index: snapshot.configuration}
         self.disk.newest = snapshot
+
+
+class ObservedReplica(Replica):
+    """A replica whose answers to reads are checked."""
+
+    reads: Reads
+
+    def ready(self) -> Ready | None:
+        ready = super().ready()
+        if ready is not None:
+            self.reads.check(ready.read_states)
+        return ready
 
 
 class ObservedDriver(RaftDriver):
@@ -168,6 +194,8 @@ class RaftSimulation:
         self.settings = settings
         self.is_applied_later = seed // 2 % 2 == 1
         self.network: list[RaftMessage] = []
+        self.matching = LogMatching()
+        self.reads = Reads()
         self.nodes = {number: Node(number, self, chance) for number in range(1, REPLICAS + 1)}
         self.cut: set[tuple[int, int]] = set()
         self.leaders: dict[int, int] = {}
@@ -183,7 +211,8 @@ class RaftSimulation:
             "tick": self._tick,
             "write": self._write,
             "apply": self._apply,
-            "propose": lambda node, _: self._propose(node),
+            "propose": self._propose,
+            "read": lambda node, _: node.replica.read_index(self.reads.ask(self.highest)),
             "change": self._change,
             "replace": self._replace,
             "transfer": lambda node, other: node.replica.transfer(1 + other % REPLICAS),
@@ -239,9 +268,10 @@ class RaftSimulation:
         for _ in range(1 + other % 3):
             node.driver.tick()
 
-    def _propose(self, node: Node) -> None:
-        self.proposals += 1
-        node.driver.propose(self.proposals, 8)
+    def _propose(self, node: Node, other: int) -> None:
+        for _ in range(1 + other % 3):
+            self.proposals += 1
+            node.driver.propose(self.proposals, 8)
 
     def _change(self, node: Node, other: int) -> None:
         member = MemberChange(KINDS[other % 3], 1 + other // 3 % REPLICAS)
@@ -354,6 +384,8 @@ class RaftSimulation:
                 [self.nodes[voter].disk.has(commit, term) for voter in configuration.outgoing],
             )
             assert result is VoteResult.WON, f"entry {commit} is on no quorum of disks"
+        else:
+            assert commit <= self.highest, f"{node.number} knows {commit} as committed before a leader does"
         node.commit = commit
         self.highest = max(self.highest, commit)
 
@@ -395,6 +427,7 @@ class RaftSimulation:
             self.network.clear()
             for message in messages:
                 self.nodes[message.to].driver.step(message)
+                self.observe(self.nodes[message.to])
             for node in self.nodes.values():
                 self._work(node)
                 self._write(node, 2)
