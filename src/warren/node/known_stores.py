@@ -63,7 +63,12 @@ class KnownStores:
         with self._lock:
             if self._names.get(directory_name(name)) != name:
                 self._names[directory_name(name)] = name
-                self._write()
+                try:
+                    self._write()
+                except OSError:
+                    # The next call writes it.
+                    del self._names[directory_name(name)]
+                    raise
 
     def forget(self, name: str) -> None:
         """Remove the virtual host `name`, which was deleted."""

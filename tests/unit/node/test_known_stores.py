@@ -72,3 +72,13 @@ def test_an_unreadable_list_is_reported_and_written_anew(
     assert "cannot read" in caplog.text
     stores.add("v")
     assert len(known(tmp_path).missing("v", tmp_path / "x", [])) == 1
+
+
+def test_a_store_whose_record_could_not_be_written_is_recorded_by_the_next_attempt(tmp_path: Path) -> None:
+    folder = tmp_path / "metadata"
+    known = KnownStores(folder, ["v"])
+    with pytest.raises(FileNotFoundError):
+        known.add("v")
+    folder.mkdir()
+    known.add("v")
+    assert KnownStores(folder, ["v"]).missing("v", tmp_path / "gone", [])
