@@ -141,8 +141,17 @@ class Simulation:
         # Commands that were refused because a write failed, and may be on the disk nevertheless.
         self.doubtful: list[Proposed] = []
         self.proposing: Proposed | Resolving | None = None
+        # The highest term in which the node has voted, according to the file.
+        self.voted = 0
         self.open()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the journal, which raises the term."""
         self.journal.begin()
+        if not self.journal.is_in_doubt:
+            assert self.journal._log.hard.term > self.voted
+            self.voted = self.journal._log.hard.term
 
     def open(self) -> None:
         self.metadata = Recorded(self.history)
@@ -150,6 +159,9 @@ class Simulation:
         self.metadata.history = found
         recovered = recover(self.disk, self.metadata)
         assert (recovered.damage, recovered.loss) == ([], None)
+        # No entry is of a term without a vote.
+        assert recovered.hard.term >= recovered.term
+        self.recovered = recovered
         self.metadata.history = self.history
         dependencies = JournalDependencies(
             now=lambda: self.now,
@@ -214,10 +226,11 @@ class Simulation:
         waiting = self.doubtful + self.proposals
         last = self.metadata.index
         self.open()
+        assert self.recovered.hard.term >= self.voted, "a vote was forgotten"
         self.check(waiting, last)
         self.doubtful, self.proposals = [], []
         self.failures.clear()
-        self.journal.begin()
+        self.begin()
 
     def check(self, waiting: list[Proposed], last: int) -> None:
         """Check that the metadata are what was applied, and a prefix of what waited for the disk."""

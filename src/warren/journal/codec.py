@@ -2,7 +2,9 @@
 
     command │ [ kind, [ field, … ] ]
     entry   │ [ index, term, commit, number, node, incarnation, serial, now, user, kind, [ field, … ] ]
-    state   │ [ index, term, now, next number, next number of a transient queue, [ member, … ] ]
+    state   │ [ index, term, now, next number, next number of a transient queue, [ voter, … ],
+            │   [ voter of the outgoing majority, … ], [ learner, … ], [ voter that becomes a learner, … ],
+            │   whether a joint configuration is left by itself ]
     hard    │ [ term, vote ]
 
 `commit` is the index of the last command that was applied when the entry was appended, and `number` the
@@ -19,12 +21,14 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from warren.journal.log_schema import ABSENT, KINDS, ROWS, CommandKind
+from warren.journal.log_schema import ABSENT, KINDS, RAFT_KINDS, ROWS, CommandKind
 from warren.journal.parameter_cipher import Cipher, decrypted_command, encrypted_command
+from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata.commands import CommandContext, Json, MetadataCommand
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
+from warren.replication.raft.raft_messages import NOBODY
 from warren.wire.table import Value, decode_table, encode_table
 
 _SIZE_BYTES = 4
@@ -41,6 +45,10 @@ class CodecError(Exception):
     """The bytes do not represent a command that this version knows."""
 
 
+# What an entry is for.
+Logged = MetadataCommand | EmptyEntry | MembersChange
+
+
 class LogPosition(Struct, frozen=True):
     """What the log knows when it appends an entry."""
 
@@ -53,7 +61,7 @@ class LogPosition(Struct, frozen=True):
 class LoggedCommand(Struct, frozen=True):
     """A command as it was proposed, and what the log knew when it was appended."""
 
-    command: MetadataCommand
+    command: Logged
     context: CommandContext
     position: LogPosition
 
@@ -66,7 +74,12 @@ class StateEnd(Struct, frozen=True, kw_only=True, array_like=True):
     now: int
     next_number: int
     next_transient_number: int
+    # The voters; the rest of the configuration is missing before version 8, in which it is this.
     members: tuple[int, ...]
+    outgoing: tuple[int, ...] = ()
+    learners: tuple[int, ...] = ()
+    learners_next: tuple[int, ...] = ()
+    auto_leave: bool = False
 
 
 class VoteState(Struct, frozen=True, array_like=True):
@@ -76,8 +89,12 @@ class VoteState(Struct, frozen=True, array_like=True):
     vote: int
 
 
+# Of a node that was never in a group.
+NO_VOTE = VoteState(0, NOBODY)
+
+
 def encode_entry(
-    command: MetadataCommand, context: CommandContext, position: LogPosition, cipher: Cipher | None = None
+    command: Logged, context: CommandContext, position: LogPosition, cipher: Cipher | None = None
 ) -> bytes:
     """Encode `command` as an entry of the log, with secrets encrypted by `cipher`."""
     node, incarnation = context.incarnation
@@ -113,14 +130,22 @@ def decode_command(data: bytes, cipher: Cipher | None = None) -> MetadataCommand
     """The command that `encode_command` was given; CodecError if `data` is not a command."""
     try:
         kind, fields = _DECODER.decode(data)
-        return _decoded(kind, fields, cipher)
+        command = _decoded(kind, fields, cipher)
+        if isinstance(command, MetadataCommand):
+            return command
+        raise ValueError(f"kind {kind} in a snapshot")
     except _WRONG as error:
         raise CodecError(f"unknown command: {error}") from error
 
 
-def encode_state_end(end: StateEnd | VoteState) -> bytes:
-    """Encode the end of a snapshot, or a hard state."""
+def encode_state_end(end: StateEnd) -> bytes:
+    """Encode the end of a snapshot."""
     return _ENCODER.encode(end)
+
+
+def encode_hard_state(hard: VoteState) -> bytes:
+    """Encode a hard state."""
+    return _ENCODER.encode(hard)
 
 
 def decode_state_end(data: bytes) -> StateEnd:
@@ -139,15 +164,17 @@ def decode_hard_state(data: bytes) -> VoteState:
         raise CodecError(f"unknown state of the vote: {error}") from error
 
 
-def _encoded(command: MetadataCommand, cipher: Cipher | None) -> list[object]:
+def _encoded(command: Logged, cipher: Cipher | None) -> list[object]:
     layout = _LAYOUTS[type(command)]
-    return [layout.number, layout.encode(encrypted_command(command, cipher))]
+    if isinstance(command, MetadataCommand):
+        command = encrypted_command(command, cipher)
+    return [layout.number, layout.encode(command)]
 
 
-def _decoded(kind: int, fields: list[Any], cipher: Cipher | None) -> MetadataCommand:
+def _decoded(kind: int, fields: list[Any], cipher: Cipher | None) -> Logged:
     layout = _LAYOUTS_BY_NUMBER[kind]
-    command: MetadataCommand = layout.decode([fields])[0]
-    return decrypted_command(command, cipher)
+    command: Logged = layout.decode([fields])[0]
+    return decrypted_command(command, cipher) if isinstance(command, MetadataCommand) else command
 
 
 def _packed(value: list[object]) -> bytes:
@@ -327,6 +354,6 @@ def _layout(kind: CommandKind) -> _Layout:
     return layout
 
 
-_LAYOUTS_BY_NUMBER = {kind.number: _layout(kind) for kind in KINDS}
+_LAYOUTS_BY_NUMBER = {kind.number: _layout(kind) for kind in (*KINDS, *RAFT_KINDS)}
 # Of several kinds of one command, the last is written.
-_LAYOUTS = {kind.command: _LAYOUTS_BY_NUMBER[kind.number] for kind in KINDS}
+_LAYOUTS = {kind.command: _LAYOUTS_BY_NUMBER[kind.number] for kind in (*KINDS, *RAFT_KINDS)}

@@ -8,11 +8,12 @@ Records have the format of the message store (`store/record`), with kinds of the
 random and part of each checksum, and a BATCH states that everything before it was synced: with it recovery
 distinguishes a torn end, which loses nothing, from damage.
 
-    ENTRY      a command with its index, its term and what the proposer stamped: `codec`; indexes have no gaps
+    ENTRY      a command with its index, its term and what the proposer stamped: `codec`; indexes have no
+               gaps. Since version 8 also the empty entry of a new leader, and changes of the members
     HARD       the term and the vote of the node: `codec`
     STATE      a command that makes a part of the snapshot: `codec`
-    STATE_END  the index and the term of the last command in the snapshot, and the members of the group that
-               agreed on it: `codec`
+    STATE_END  the index and the term of the last entry in the snapshot, and the configuration of the group
+               that agreed on it: `codec`
     ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log. The high-water mark, a file
                beside it, refers to these
 
@@ -26,7 +27,7 @@ from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 7
+VERSION = 8
 # The first version that contains commands.
 COMMANDS_SINCE = 7
 NAME = "metadata"
@@ -94,6 +95,6 @@ def encode_origin(log_id: bytes, generation: int, seed: int) -> bytes:
     return encode(ORIGIN, log_id + generation.to_bytes(8, "big"), seed)
 
 
-def encode_batch(entries: list[bytes], seed: int) -> list[bytes]:
-    """The records of a batch with `entries`."""
-    return [encode(BATCH, b"", seed), *(encode(ENTRY, entry, seed) for entry in entries)]
+def encode_batch(records: list[tuple[int, bytes]], seed: int) -> list[bytes]:
+    """The records of a batch with `records`, each with its kind and its body."""
+    return [encode(BATCH, b"", seed), *(encode(kind, body, seed) for kind, body in records)]

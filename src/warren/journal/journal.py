@@ -1,8 +1,11 @@
 """The log of metadata commands: a command is written and synced, then applied, then answered.
 
-    propose ─▶ next ─ job ─▶ in flight ─ synced ─▶ applied ─▶ answered
+    propose ─▶ next ─ job ─▶ in flight ─ synced ─▶ committed ─▶ applied ─▶ answered
        └─ changes nothing that survives a restart, and nothing waits: applied ─▶ answered;
-                                                        unwritten ─▶ in front of the next job
+                                                        its record ─▶ in front of the next job
+
+What is committed is decided by the metadata group (`metadata_group`), of which this node is a replica. The
+journal writes what its replica hands over, and is the machine that applies what is committed.
 
 Commands are applied in the order of the log, which is the order in which they were proposed. One job is in
 progress at a time; commands that arrive meanwhile share the next job and its sync. After each sync the end of
@@ -13,9 +16,10 @@ which never goes back, so that a replay does exactly what was done. A command pa
 before it is written: neither a refused command nor the rules by which it was refused are in the log.
 
 Invariants: nothing that survives a restart is applied before it is synced, with everything in front of it in
-the log. After a failed write or sync the content of the file is unknown, so it is never written to again: a
-new file is written with the whole state. Until then commands that were refused are in doubt, since a crash
-may apply them: nothing is answered that they could make untrue.
+the log, and the vote for the term in which that was proposed. After a failed write or sync the content of the
+file is unknown, so it is never written to again: a new file is written with the whole state. Until then
+commands that were refused are in doubt, since a crash may apply them: nothing is answered that they could
+make untrue.
 """
 
 import errno
@@ -26,7 +30,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from warren.errors import AmqpError, InternalError, ResourceError
-from warren.journal.codec import LogPosition, encode_entry
+from warren.journal.codec import LogPosition, VoteState, encode_entry
 from warren.journal.file_format import (
     NAME,
     SALT_SIZE,
@@ -37,8 +41,10 @@ from warren.journal.file_format import (
 )
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMark, HighWaterMarkFile
 from warren.journal.log_reader import RecoveredLog
+from warren.journal.metadata_group import MetadataGroup
+from warren.journal.metadata_log import LoggedProposal, MetadataLog
 from warren.journal.parameter_cipher import Cipher
-from warren.journal.snapshot import FIRST_TERM, JournalSnapshot
+from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
 from warren.journal.volatility import is_certain, is_volatile
 from warren.limits import (
     JOURNAL_LOG_SIZE_MIN,
@@ -50,10 +56,16 @@ from warren.limits_metadata import JOURNAL_BATCH_MAX, JOURNAL_UNWRITTEN_SIZE_MAX
 from warren.metadata.commands import INTERNAL_USER, CommandContext, MetadataCommand, Reply, SetParameter
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
+from warren.replication.raft.change import Configuration
+from warren.replication.raft.raft_messages import Entry, EntryId
 from warren.store.disk import CreateFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
 # The errors of a full file system, which may have room again later.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# The term of what was there before the first election.
+_FIRST_TERM = 1
+# Bytes of a random number of ticks.
+_CHANCE_SIZE = 4
 
 
 class ReplyFuture(Protocol):
@@ -87,10 +99,10 @@ class Journal:
     """The log of the metadata on one disk."""
 
     __slots__ = (
-        "_dependencies", "_disk", "_end", "_failure", "_generation", "_in_flight", "_index", "_is_busy",
-        "_is_mark_syncing", "_is_marked", "_log_id", "_mark", "_metadata", "_next", "_now", "_old_version",
-        "_on_closed", "_resolving", "_retry_at", "_seed", "_serial", "_snapshot_size", "_synced_at",
-        "_unwritten", "_unwritten_size", "_zeroed_to",
+        "_batch_ticket", "_dependencies", "_disk", "_end", "_failure", "_found", "_generation", "_group",
+        "_in_flight", "_is_busy", "_is_mark_syncing", "_is_marked", "_log", "_log_id", "_mark", "_metadata",
+        "_next", "_now", "_old_version", "_on_closed", "_resolving", "_results", "_retry_at", "_seed",
+        "_serial", "_snapshot_size", "_synced_at", "_zeroed_to",
     )  # fmt: skip
 
     def __init__(
@@ -106,8 +118,12 @@ class Journal:
         self._metadata = metadata
         self._disk = disk
         self._dependencies = dependencies
-        # The last index that was assigned, the last time, and the number of the last proposal.
-        self._index = 0
+        # The log that was found, behind which the group begins; the group, its log, and what `written` of the
+        # group is told when the batch in progress is synced.
+        self._found = found
+        self._log, self._group = self._begun()
+        self._batch_ticket = 0
+        # The last time, and the number of the last proposal.
         self._now = found.now
         self._serial = 0
         # The version of a file of an older format, of which a copy is kept when it is replaced; 0 if there is
@@ -130,27 +146,31 @@ class Journal:
         self._is_marked = True
         self._failure: OSError | None = None
         self._retry_at = 0
-        self._in_flight: list[_Proposal] = []
+        # The proposals in the log that are not answered, by their indexes, and what became of them.
+        self._in_flight: dict[int, _Proposal] = {}
+        self._results: list[tuple[_Proposal, Reply | Exception]] = []
         self._next: deque[_Proposal] = deque()
-        # The entries of commands that were applied and are not written yet.
-        self._unwritten: list[bytes] = []
-        self._unwritten_size = 0
         # Those that wait until nothing is in doubt, or until the attempt has failed.
         self._resolving: list[ReplyFuture] = []
         self._on_closed: Callable[[], None] | None = None
 
     def begin(self) -> None:
-        """Write a snapshot of all metadata, synchronously.
+        """Write a snapshot of all metadata and the vote for a new term, synchronously, and lead that term.
 
         A failure is reported, and the next proposal tries again.
         """
+        # Until now, the metadata can be changed beside the journal.
+        self._log, self._group = self._begun()
         snapshot = self._take_snapshot()
         try:
             self._disk.perform(self._rewrite(snapshot))
+            self._switch_to(snapshot)
+            if self._log.has_unapplied:
+                # Another member may have the log: the empty entry of the term waits for its sync as well.
+                self._disk.perform(self._batch())
+                self._end_batch()
         except OSError as error:
             self._fail(error)
-        else:
-            self._switch_to(snapshot)
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Write `command`, then apply it. AmqpError if it cannot be written."""
@@ -213,63 +233,83 @@ class Journal:
             return True
         is_at_once = is_volatile(self._metadata, command)
         if is_at_once and (self._failure is None or is_certain(self._metadata, command)):
-            entry = self._appended(proposal, command)
+            logged = self._logged(proposal, command)
             # After a failure the next write is a snapshot, unless that is being written already.
-            if self._failure is None or self._is_busy:
-                self._unwritten.append(entry)
-                self._unwritten_size += len(entry)
-            proposal.end(self._applied(proposal))
-            return True
+            is_written = self._failure is None or self._is_busy
+            if self._group.append_alone(logged, is_written=is_written):
+                self._now = logged.context.now
+                proposal.end(self._metadata.apply(logged.command, logged.context))
+                return True
         if self._failure is not None and not self._is_retry_due():
             proposal.end(_refusal(self._failure))
             return True
         return False
 
-    def _take_next(self) -> list[bytes]:
-        """Take as many proposals into flight as one batch may have; returns their entries."""
-        entries: list[bytes] = []
-        while self._next and len(entries) < JOURNAL_BATCH_MAX:
+    def _take_next(self) -> None:
+        """Propose as many commands to the group as one batch may have."""
+        in_flight = self._in_flight
+        while self._next and len(in_flight) < JOURNAL_BATCH_MAX:
             proposal = self._next[0]
             # Its stored value can have passwords that it refers to, of a command in this batch.
-            if entries and isinstance(proposal.command, SetParameter):
+            if in_flight and isinstance(proposal.command, SetParameter):
                 break
             try:
                 command = self._metadata.accepted(proposal.command)
                 if isinstance(command, Reply):
-                    if entries:
+                    if in_flight:
                         # A command in this batch may make room for it.
                         break
                     self._next.popleft().end(command)
                     continue
-                entries.append(self._appended(proposal, command))
+                logged = self._logged(proposal, command)
             except Exception as error:
                 # The error belongs to this proposal; the others must not wait for ever because of it.
                 self._next.popleft().end(error)
                 continue
-            self._in_flight.append(self._next.popleft())
-        return entries
+            if not self._group.propose(logged):
+                # Too much is uncommitted, so there is a batch before it.
+                break
+            self._now = logged.context.now
+            in_flight[logged.context.index] = self._next.popleft()
 
-    def _appended(self, proposal: "_Proposal", command: MetadataCommand) -> bytes:
-        """Give the accepted `command` of a proposal its place in the log; returns its entry."""
+    def _logged(self, proposal: "_Proposal", command: MetadataCommand) -> LoggedProposal:
+        """The accepted `command` of a proposal with its next place in the log."""
         dependencies, metadata = self._dependencies, self._metadata
-        now = max(self._now, dependencies.now())
         context = CommandContext(
-            index=self._index + 1, now=now, user=proposal.user, incarnation=dependencies.incarnation,
-            serial=proposal.serial, is_accepted=True,
+            index=self._group.next_index, now=max(self._now, dependencies.now()), user=proposal.user,
+            incarnation=dependencies.incarnation, serial=proposal.serial, is_accepted=True,
         )  # fmt: skip
-        position = LogPosition(FIRST_TERM, metadata.index, metadata.next_number)
-        entry = encode_entry(command, context, position, dependencies.cipher)
-        self._index += 1
-        self._now = now
-        proposal.command, proposal.context = command, context
-        return entry
+        position = LogPosition(self._log.hard.term, metadata.index, metadata.next_number)
+        record = encode_entry(command, context, position, dependencies.cipher)
+        return LoggedProposal(command, context, record)
+
+    def _stamp(self, index: int) -> tuple[CommandContext, int]:
+        """The context of an entry of the group itself, and the next number of a queue."""
+        now = self._now = max(self._now, self._dependencies.now())
+        incarnation = self._dependencies.incarnation
+        return CommandContext(index=index, now=now, incarnation=incarnation), self._metadata.next_number
+
+    def _apply(self, entry: Entry) -> None:
+        """Apply an entry that is committed; `_results` has what became of a proposal."""
+        logged = entry.payload
+        if not isinstance(logged, LoggedProposal):
+            self._metadata.index = entry.index
+            return
+        result: Reply | Exception
+        try:
+            result = self._metadata.apply(logged.command, logged.context)
+        except Exception as error:
+            # The error belongs to this proposal; the others must not wait for ever because of it.
+            result = error
+        self._results.append((self._in_flight[entry.index], result))
 
     def _start_next_job(self) -> None:
         """Start the next job, if there is work and no job in progress."""
         if self._is_busy:
             return
         is_ending = self._on_closed is not None and not self._is_marked and self._failure is None
-        has_work = bool(self._next) or self._unwritten_size >= JOURNAL_UNWRITTEN_SIZE_MAX
+        log = self._log
+        has_work = bool(self._next) or log.records_size >= JOURNAL_UNWRITTEN_SIZE_MAX or log.has_unapplied
         is_retry = self._failure is not None and self._is_retry_due()
         if is_retry or (has_work and self._is_too_long()):
             self._is_busy = True
@@ -293,10 +333,11 @@ class Journal:
         return self._end - self._snapshot_size > max(JOURNAL_LOG_SIZE_MIN, self._snapshot_size)
 
     def _batch(self) -> list[DiskStep]:
-        entries = self._unwritten + self._take_next()
-        self._unwritten, self._unwritten_size = [], 0
-        chunks = encode_batch(entries, self._seed)
-        self._is_marked = not entries
+        self._take_next()
+        self._batch_ticket = self._group.hand_over()
+        records = self._log.take_records()
+        chunks = encode_batch(records, self._seed)
+        self._is_marked = not records
         start = self._end
         self._end += sum(map(len, chunks))
         if self._end > self._zeroed_to:
@@ -306,7 +347,7 @@ class Journal:
             log_id=self._log_id,
             generation=self._generation,
             end=self._end,
-            index=self._index,
+            index=self._log.last_index(),
             # As if each command declared a queue: what they do is known when they are applied.
             number=self._metadata.next_number - 1 + len(self._in_flight),
         )
@@ -330,18 +371,25 @@ class Journal:
 
     def _take_snapshot(self) -> JournalSnapshot:
         assert not self._in_flight
-        # At the start, the metadata can be changed beside the journal.
-        self._index = self._metadata.index
-        self._unwritten, self._unwritten_size = [], 0
+        log = self._log
+        assert not log.has_unapplied
+        # It has everything that was handed over until now.
+        self._batch_ticket = self._group.hand_over()
+        log.take_records()
         self._generation += 1
-        salt = self._dependencies.random_bytes(SALT_SIZE)
+        place = SnapshotPlace(
+            index=log.base.index,
+            term=log.base.term,
+            now=self._now,
+            hard=log.hard,
+            configuration=log.configuration,
+        )
         return JournalSnapshot(
             self._metadata,
-            self._index,
-            salt,
+            place,
+            self._dependencies.random_bytes(SALT_SIZE),
             log_id=self._log_id,
             generation=self._generation,
-            now=self._now,
             cipher=self._dependencies.cipher,
         )
 
@@ -385,6 +433,7 @@ class Journal:
         if self._failure is not None:
             self._failure = None
             self._dependencies.report(None)
+        self._group.written(self._batch_ticket)
 
     def _rewritten(self, snapshot: JournalSnapshot, error: OSError | None) -> None:
         self._is_busy = False
@@ -399,17 +448,24 @@ class Journal:
         self._proceed()
 
     def _written(self, error: OSError | None) -> None:
-        self._is_busy = False
         if error is not None:
+            self._is_mark_syncing = self._is_busy = False
             self._fail(error)
-        elif self._is_mark_syncing:
+        else:
+            self._end_batch()
+        self._proceed()
+
+    def _end_batch(self) -> None:
+        """Have everything applied that was written, and end its proposals."""
+        if self._is_mark_syncing:
             self._mark.synced()
         self._is_mark_syncing = False
-        in_flight, self._in_flight = self._in_flight, []
-        results = [self._tried(proposal) for proposal in in_flight]
-        for proposal, result in zip(in_flight, results, strict=True):
+        self._group.written(self._batch_ticket)
+        self._is_busy = False
+        results, self._results = self._results, []
+        self._in_flight = {}
+        for proposal, result in results:
             proposal.end(result)
-        self._proceed()
 
     def _fail(self, error: OSError) -> None:
         """Refuse all commands that wait for the disk.
@@ -420,37 +476,43 @@ class Journal:
             self._dependencies.report(error)
         self._failure = error
         self._retry_at = self._dependencies.now() + JOURNAL_RETRY_MS
-        refused = [*self._in_flight, *self._next]
-        self._in_flight = []
+        refused = [*self._in_flight.values(), *self._next]
+        self._in_flight = {}
         self._next.clear()
         # The snapshot that is written next has what was applied.
-        self._unwritten, self._unwritten_size = [], 0
+        self._group.fail()
+        self._log.take_records()
         for proposal in refused:
             proposal.end(_refusal(error))
 
-    def _tried(self, proposal: "_Proposal") -> "Reply | Exception":
-        try:
-            return self._applied(proposal)
-        except Exception as error:
-            # The error belongs to this proposal; the others must not wait for ever because of it.
-            return error
+    def _begun(self) -> tuple[MetadataLog, MetadataGroup]:
+        """The log behind what was found and the metadata as they are, and a replica that continues it."""
+        found, metadata, dependencies = self._found, self._metadata, self._dependencies
+        node = dependencies.incarnation.node
+        hard = VoteState(max(found.hard.term, found.term), found.hard.vote)
+        # What was changed beside the log was changed in the last term of this node.
+        term = found.term if metadata.index == found.index else 0
+        if not term and metadata.index:
+            term = max(hard.term, _FIRST_TERM)
+        hard = VoteState(max(hard.term, term), hard.vote)
+        configuration = found.configuration if found.configuration.voters else Configuration((node,))
+        log = MetadataLog(EntryId(term, metadata.index), hard, configuration, self._stamp)
 
-    def _applied(self, proposal: "_Proposal") -> Reply:
-        assert proposal.context is not None
-        return self._metadata.apply(proposal.command, proposal.context)
+        def chance(count: int) -> int:
+            return int.from_bytes(dependencies.random_bytes(_CHANCE_SIZE), "big") % count
+
+        return log, MetadataGroup(node, log, self._apply, chance)
 
 
 class _Proposal:
     """A command, and the future of its caller."""
 
-    __slots__ = ("command", "context", "future", "result", "serial", "user")
+    __slots__ = ("command", "future", "result", "serial", "user")
 
     def __init__(self, command: MetadataCommand, user: str, serial: int) -> None:
         self.command = command
         self.user = user
         self.serial = serial
-        # Known when it is in the log.
-        self.context: CommandContext | None = None
         self.future: ReplyFuture | None = None
         self.result: Reply | Exception | None = None
 

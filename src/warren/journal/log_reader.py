@@ -4,7 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from warren.journal.codec import (
+    NO_VOTE,
     CodecError,
+    VoteState,
     decode_command,
     decode_entry,
     decode_hard_state,
@@ -28,10 +30,15 @@ from warren.journal.file_format import (
 )
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMarkFile
 from warren.journal.parameter_cipher import Cipher
+from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata.commands import CommandContext, MetadataCommand, Outcome
 from warren.metadata.machine import Metadata
+from warren.replication.raft.change import ChangeRefused, Configuration, changed, decode_change
+from warren.replication.raft.raft_messages import NOBODY
 from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
 from warren.store.record import encode, is_intact
+
+_NO_MEMBERS = Configuration()
 
 
 class JournalLossError(JournalError):
@@ -59,6 +66,11 @@ class RecoveredLog:
     index: int = 0
     # The time at which the last command was proposed.
     now: int = 0
+    # Term and vote as they were last written, the term of the last entry, and the configuration there; 0
+    # and no members in formats without them.
+    hard: VoteState = NO_VOTE
+    term: int = 0
+    configuration: Configuration = _NO_MEMBERS
     # Records before the end that cannot be read.
     damage: list[JournalError] = field(default_factory=list)
     # What is missing; None if the log is complete.
@@ -174,11 +186,16 @@ class _CommandReader(_LogReader):
         metadata.next_number = max(metadata.next_number, end.next_number)
         metadata.next_transient_number = max(metadata.next_transient_number, end.next_transient_number)
         self._is_whole = True
-        self._index, self._found.now = end.index, end.now
+        self._index, self._found.now, self._found.term = end.index, end.now, end.term
+        self._found.configuration = Configuration(
+            end.members, end.outgoing, end.learners, end.learners_next, end.auto_leave
+        )
 
     def _hard(self, body: bytes) -> None:
-        # A node alone has nobody else to vote for.
-        decode_hard_state(body)
+        hard, known = decode_hard_state(body), self._found.hard
+        if hard.term < known.term or (hard.term == known.term and hard.vote != known.vote):
+            raise CodecError(f"a vote for {hard.vote} in term {hard.term} follows {known}")
+        self._found.hard = hard
 
     def _entry(self, body: bytes) -> None:
         logged = decode_entry(body, self._cipher)
@@ -186,7 +203,15 @@ class _CommandReader(_LogReader):
         if self._is_gap:
             # Queues in commands that cannot be read have numbers that no other queue may get.
             metadata.next_number = max(metadata.next_number, position.number)
+            if position.term > self._found.hard.term:
+                # So may the vote.
+                self._found.hard = VoteState(position.term, NOBODY)
             self._is_gap = False
+        elif position.term < self._found.term or position.term > self._found.hard.term:
+            raise CodecError(
+                f"change {index} of term {position.term} follows one of term {self._found.term}, and the "
+                f"vote of term {self._found.hard.term}"
+            )
         elif index != self._index + 1:
             raise CodecError(f"change {index} follows change {self._index}")
         elif position.commit == self._index and position.number != metadata.next_number:
@@ -194,8 +219,15 @@ class _CommandReader(_LogReader):
                 f"change {index} was made when {position.number} was the next number of a queue, "
                 f"which is {metadata.next_number} here"
             )
-        self._index, self._found.now = index, logged.context.now
-        metadata.apply(logged.command, logged.context)
+        self._index, self._found.now, self._found.term = index, logged.context.now, position.term
+        if isinstance(logged.command, MembersChange):
+            try:
+                change = decode_change(logged.command.change)
+                self._found.configuration = changed(self._found.configuration, change)
+            except ChangeRefused as error:
+                raise CodecError(f"a change of the members: {error}") from error
+        elif not isinstance(logged.command, EmptyEntry):
+            metadata.apply(logged.command, logged.context)
 
 
 class _EffectsReader(_LogReader):

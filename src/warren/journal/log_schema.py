@@ -15,6 +15,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata import commands
 from warren.metadata.commands import MetadataCommand
 from warren.metadata.leases import LeaseRecord
@@ -25,7 +26,7 @@ class CommandKind(Struct, frozen=True):
     """A kind of command: its number, its class, and the names of its fields in the order of their places."""
 
     number: int
-    command: type[MetadataCommand]
+    command: type[MetadataCommand | EmptyEntry | MembersChange]
     fields: tuple[str | None, ...]
 
 
@@ -81,6 +82,12 @@ KINDS = (
     CommandKind(31, commands.DoubtNumbers, ("until",)),
     CommandKind(32, commands.SettleNumbers, ("numbers",)),
     CommandKind(33, commands.DeleteEphemeral, ("node", "incarnation", "count_max")),
+)
+
+# Entries that are no commands, with numbers of the same series.
+RAFT_KINDS = (
+    CommandKind(34, EmptyEntry, ()),
+    CommandKind(35, MembersChange, ("change",)),
 )
 
 # The rows of records inside of commands, with the same rules.

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from warren.journal.codec import StateEnd, VoteState, encode_command, encode_state_end
+from warren.journal.codec import StateEnd, VoteState, encode_command, encode_hard_state, encode_state_end
 from warren.journal.file_format import BATCH, HARD, STATE, STATE_END, encode_head, encode_origin, seed_of
 from warren.journal.high_water_mark import HighWaterMark
 from warren.journal.parameter_cipher import Cipher
@@ -35,19 +35,30 @@ from warren.metadata.commands import (
     SetVhostLimits,
 )
 from warren.metadata.declared_topology import DEFAULT_EXCHANGES
-from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policies
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.metadata.vhosts import VhostMetadata
+from warren.replication.raft.change import Configuration
 from warren.store.record import encode
 
 _DEFAULTS = frozenset(name for name, _, _ in DEFAULT_EXCHANGES)
-# A node alone is the only member of its group, has voted for itself, and leads in the first term.
-FIRST_TERM = 1
 
 R = TypeVar("R")
+
+
+class SnapshotPlace(Struct, frozen=True, kw_only=True):
+    """Where in the log a snapshot is, and what its group had agreed on there."""
+
+    # Index and term of the last entry in it.
+    index: int
+    term: int
+    # The time of that entry (ms since the epoch).
+    now: int = 0
+    # Term and vote of the node now.
+    hard: VoteState
+    configuration: Configuration
 
 
 class JournalSnapshot:
@@ -56,28 +67,32 @@ class JournalSnapshot:
     def __init__(
         self,
         metadata: Metadata,
-        index: int,
+        place: SnapshotPlace,
         salt: bytes,
         *,
         log_id: bytes,
         generation: int,
-        now: int = 0,
         cipher: Cipher | None = None,
     ) -> None:
         self._cipher = cipher
         head = encode_head(salt)
         self.seed = seed_of(head)
-        hard = encode_state_end(VoteState(FIRST_TERM, NODE_ALONE))
+        hard = encode_hard_state(place.hard)
         self._head = head + encode_origin(log_id, generation, self.seed) + encode(HARD, hard, self.seed)
         self._log_id = log_id
         self.generation = generation
+        configuration = place.configuration
         self._end = StateEnd(
-            index=index,
-            term=FIRST_TERM,
-            now=now,
+            index=place.index,
+            term=place.term,
+            now=place.now,
             next_number=metadata.next_number,
             next_transient_number=metadata.next_transient_number,
-            members=(NODE_ALONE,),
+            members=configuration.voters,
+            outgoing=configuration.outgoing,
+            learners=configuration.learners,
+            learners_next=configuration.learners_next,
+            auto_leave=configuration.auto_leave,
         )
         self._vhosts = [_TopologySnapshot.of(vhost) for vhost in metadata.vhosts.by_name.values()]
         self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]

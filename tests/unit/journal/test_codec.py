@@ -21,10 +21,12 @@ from warren.journal.codec import (
     decode_state_end,
     encode_command,
     encode_entry,
+    encode_hard_state,
     encode_state_end,
 )
 from warren.journal.effects_codec import decode_effects
 from warren.journal.log_schema import CommandKind
+from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata import commands
 from warren.metadata.commands import (
     INTERNAL_USER,
@@ -192,10 +194,28 @@ def test_a_number_keeps_its_type() -> None:
     assert type(found.priority) is float
 
 
+@pytest.mark.parametrize("given", [EmptyEntry(), MembersChange(b"\x01\x00"), MembersChange(b"")])
+def test_what_is_for_the_group_is_an_entry_and_no_part_of_a_snapshot(
+    given: EmptyEntry | MembersChange,
+) -> None:
+    context, position = CommandContext(index=5, now=6, is_accepted=True), LogPosition(3, 4, 1)
+    found = decode_entry(encode_entry(given, context, position))
+    assert (found.command, found.context, found.position) == (given, context, position)
+    kind, row = msgspec.msgpack.decode(encode_entry(given, context, position))[-2:]
+    with pytest.raises(CodecError, match=f"kind {kind} in a snapshot"):
+        decode_command(msgspec.msgpack.encode([kind, row]))
+
+
+def test_a_snapshot_of_version_7_has_voters_only() -> None:
+    row = msgspec.msgpack.encode([1, 2, 3, 4, 2**33, [1]])
+    end = decode_state_end(row)
+    assert (end.members, end.outgoing, end.learners) == ((1,), (), ())
+
+
 def test_the_end_of_a_snapshot_and_a_hard_state_are_decoded_as_they_were_encoded() -> None:
     end = StateEnd(index=1, term=2, now=3, next_number=4, next_transient_number=2**33, members=(1, 2, 3))
     assert decode_state_end(encode_state_end(end)) == end
-    assert decode_hard_state(encode_state_end(VoteState(7, 2))) == VoteState(7, 2)
+    assert decode_hard_state(encode_hard_state(VoteState(7, 2))) == VoteState(7, 2)
     for decode in (decode_state_end, decode_hard_state):
         with pytest.raises(CodecError, match="unknown "):
             decode(b"\xc0")

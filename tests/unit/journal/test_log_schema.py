@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import get_type_hints
 
 from warren.journal.codec import StateEnd, VoteState
-from warren.journal.log_schema import ABSENT, KINDS, ROWS
+from warren.journal.log_schema import ABSENT, KINDS, RAFT_KINDS, ROWS
 from warren.metadata import commands
 from warren.metadata.commands import MetadataCommand, PermissionCommand, VhostCommand
 from warren.metadata.leases import LeaseState
@@ -38,7 +38,7 @@ def shown(made: type, names: tuple[str | None, ...]) -> list[str]:
 
 def test_the_format_of_the_log_is_the_committed_one() -> None:
     lines = []
-    for kind in KINDS:
+    for kind in (*KINDS, *RAFT_KINDS):
         lines += [f"{kind.number} {kind.command.__name__}", *shown(kind.command, kind.fields)]
     for record, names in ROWS.items():
         lines += [f"row {record.__name__}", *shown(record, names)]
@@ -65,5 +65,5 @@ def test_every_command_and_every_field_is_in_the_log() -> None:
 
 
 def test_numbers_are_used_once() -> None:
-    numbers = [kind.number for kind in KINDS]
+    numbers = [kind.number for kind in (*KINDS, *RAFT_KINDS)]
     assert len(set(numbers)) == len(numbers)

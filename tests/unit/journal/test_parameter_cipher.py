@@ -3,11 +3,12 @@
 import pytest
 from tests.unit.journal.test_snapshot import OneFile
 
-from warren.journal.codec import decode_command, encode_command
+from warren.journal.codec import VoteState, decode_command, encode_command
 from warren.journal.recovery import recover
-from warren.journal.snapshot import JournalSnapshot
+from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
 from warren.metadata.commands import CommandContext, Json, MetadataCommand, PutVhost, SetParameter
 from warren.metadata.machine import Metadata
+from warren.replication.raft.change import Configuration
 from warren.runtime.secret_key import KEY_SIZE, SecretKey
 
 KEY, OTHER = (SecretKey(bytes([number]) * KEY_SIZE) for number in (1, 2))
@@ -58,7 +59,8 @@ def test_a_snapshot_has_encrypted_addresses() -> None:
     metadata, again = Metadata(), Metadata()
     for index, command in enumerate((PutVhost(name="v"), upstream(URI)), 1):
         metadata.apply(command, CommandContext(index=index, now=0))
-    snapshot = JournalSnapshot(metadata, 2, bytes(8), log_id=bytes(8), generation=1, cipher=KEY)
+    place = SnapshotPlace(index=2, term=1, hard=VoteState(1, 1), configuration=Configuration((1,)))
+    snapshot = JournalSnapshot(metadata, place, bytes(8), log_id=bytes(8), generation=1, cipher=KEY)
     data = b"".join(snapshot)
     assert data == b"".join(snapshot)
     assert b"secret" not in data

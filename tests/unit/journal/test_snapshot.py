@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 from tests.exported import export_definitions
 
+from warren.journal.codec import VoteState
 from warren.journal.file_format import NAME
 from warren.journal.high_water_mark import HighWaterMarkFile
 from warren.journal.log_reader import RecoveredLog, replay
 from warren.journal.recovery import recover
-from warren.journal.snapshot import JournalSnapshot
+from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
 from warren.limits import JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Bind,
@@ -26,9 +27,12 @@ from warren.metadata.commands import (
 )
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
+from warren.replication.raft.change import Configuration
 from warren.store.disk import DiskStep, OnDone
 
 COUNT = JOURNAL_ROWS_MAX * 2 + 1
+VOTED = VoteState(3, 1)
+ALONE = Configuration((1,))
 
 
 class OneFile:
@@ -57,8 +61,9 @@ def made(commands: list[MetadataCommand]) -> Metadata:
     return metadata
 
 
-def snapshot_of(metadata: Metadata) -> bytes:
-    return b"".join(JournalSnapshot(metadata, metadata.index, bytes(8), log_id=bytes(8), generation=1))
+def snapshot_of(metadata: Metadata, hard: VoteState = VOTED, configuration: Configuration = ALONE) -> bytes:
+    place = SnapshotPlace(index=metadata.index, term=2, hard=hard, configuration=configuration)
+    return b"".join(JournalSnapshot(metadata, place, bytes(8), log_id=bytes(8), generation=1))
 
 
 def again(metadata: Metadata) -> Metadata:
@@ -177,3 +182,11 @@ def test_a_parameter_keeps_its_user() -> None:
     assert vhost is not None
     assert vhost.parameters.user_of(component, "a") == "alice"
     assert vhost.parameters.user_of(component, "b") == "rmq-internal"
+
+
+def test_a_snapshot_says_where_it_is_in_the_log_and_what_the_group_had_agreed_on() -> None:
+    configuration = Configuration((1, 2), (1, 4), (3,), (4,), auto_leave=True)
+    log = RecoveredLog(mark=HighWaterMarkFile(None))
+    replay(snapshot_of(made([PutVhost(name="v")]), VoteState(9, 2), configuration), Metadata(), log)
+    assert (log.index, log.term, log.hard) == (1, 2, VoteState(9, 2))
+    assert log.configuration == configuration

@@ -35,6 +35,7 @@ cdef class RaftLog:
     cpdef append(self, entries)
     @cython.locals(place=Py_ssize_t)
     cpdef append_after(self, previous, entries, commit)
+    cpdef append_applied(self, index)
     cpdef commit_to(self, index)
     @cython.locals(place=Py_ssize_t)
     cpdef tuple next_unstable(self)

@@ -209,6 +209,12 @@ class RaftLog:
         self._note_changes(entries)
         return self.last_index()
 
+    def append_applied(self, index: int) -> None:
+        """Note that the storage and the machine have an entry behind all others, which are applied."""
+        assert index == self.offset == self.applied + 1, f"entry {index} behind {self.offset - 1}"
+        self.offset = self.in_progress = index + 1
+        self.commit = self.applied = self.applying = index
+
     def append_after(self, previous: EntryId, entries: Sequence[Entry], commit: int) -> int | None:
         """Append a leader's entries behind `previous`; return the last that is now known to match.
 

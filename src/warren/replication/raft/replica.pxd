@@ -21,6 +21,8 @@ cdef class Replica:
 
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
+    cpdef append_alone(self, payload, size)
+    @cython.locals(state=RaftState)
     cpdef applied(self, index)
     @cython.locals(state=RaftState)
     cpdef written(self, written)
