@@ -155,6 +155,7 @@ def test_a_batch_that_was_taken_leaves_nothing_behind(builder: BatchBuilder) -> 
 def test_runs_that_continue_those_of_the_batch_before_are_in_the_next_one(builder: BatchBuilder) -> None:
     for number in (1, 2):
         builder.enqueue(NODE, number, 0, number)
+        assert not builder.is_empty
         builder.settle(0, number, 1, ACKNOWLEDGED)
         batch = builder.take()
         assert batch.runs == (PositionRun(0, number, 1),)

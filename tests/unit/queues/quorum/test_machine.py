@@ -219,6 +219,24 @@ def test_equal_batches_lead_to_equal_bytes_also_after_a_snapshot(seed: int) -> N
         assert all(live.issuperset(range(run.first, run.end)) for run in settled)
 
 
+def test_the_bytes_do_not_depend_on_the_order_in_which_the_state_came() -> None:
+    batches = [
+        published(Enqueue(NODE, 1, 1)),
+        published(Enqueue(OTHER, 1, 1)),
+        QuorumBatch(reaches=(Reach(3, 5),)),
+        QuorumBatch(reaches=(Reach(2, 6),)),
+        QuorumBatch(returned=(ReturnedRun(1, 9, 1, 1, 1),)),
+        QuorumBatch(returned=(ReturnedRun(0, 5000, 1, 1, 1),)),
+        QuorumBatch(returned=(ReturnedRun(0, 4, 1, 1, 1),)),
+    ]
+    machines = QuorumMachine(), QuorumMachine()
+    for batch in batches:
+        machines[0].apply(batch)
+    for batch in reversed(batches):
+        machines[1].apply(batch)
+    assert machines[0].encode() == machines[1].encode()
+
+
 def test_version_1_of_the_machine_is_read_and_written_as_it_was() -> None:
     stored = bytes.fromhex((FIXTURES / f"machine-{VERSION}.hex").read_text())
     machine = QuorumMachine.decode(stored)
