@@ -12,9 +12,10 @@ ordinary messages of the store: written once, whatever queues they are in, and s
 
 Invariants: the records of a group are the last ones of a batch, the hard state first: a batch that is torn
 has messages without an entry, which recovery releases, but never an entry without its messages, nor of a
-later term than the hard state. A STATE contains everything that is needed of its group, so that nothing
-before it is; it is written anew when a segment with needed records is freed. The messages of void entries
-are released when the CUT is durable, and their positions in the store are never used again.
+later term than the hard state. The first STATE of a new log stands before its messages, which would otherwise
+be taken for those of a queue without a log. A STATE contains everything that is needed of its group, so that
+nothing before it is; it is written anew when a segment with needed records is freed. The messages of void
+entries are released when the CUT is durable, and their positions in the store are never used again.
 """
 
 from bisect import bisect_left
@@ -84,6 +85,8 @@ class GroupLog(ConfirmListener):
         # True while the listener is to be called before the next batch, and if that follows this turn.
         self._is_preparing = False
         self._is_announced = False
+        # The STATE of a new log, which stands before everything else of its first batch.
+        self._first_state = b""
         # Messages that are in the store and in no entry yet, in order, each with its level; and the positions
         # behind them, by level.
         self._placed: deque[tuple[int, StoredMessage]] = deque()
@@ -107,7 +110,8 @@ class GroupLog(ConfirmListener):
         _check_size("configuration", configuration, GROUP_CONFIGURATION_SIZE_MAX)
         state.snapshot = GroupSnapshot(configuration=configuration)
         log = GroupLog(store, state)
-        log._is_state_due = True
+        log._first_state = log._encoded_state()
+        log._list_for_prepare()
         log._changed(len(configuration))
         return log
 
@@ -388,8 +392,15 @@ class GroupLog(ConfirmListener):
 
     # --- as a source of records of the store ------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Let the listener append to the batch that is about to be made."""
+    def prepare(self, log: SegmentLog) -> None:
+        """Let the listener append to the batch that is about to be made.
+
+        A new log begins before its messages: those without a log would be taken for those of another queue.
+        """
+        if self._first_state:
+            log.append_record(STATE, self._first_state)
+            self._state.segments.add(log.last.number)
+            self._first_state = b""
         self._is_preparing = self._is_announced = False
         if self.listener is not None:
             self.listener.prepare()

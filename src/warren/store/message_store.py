@@ -58,8 +58,8 @@ _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
 class GroupRecords(Protocol):
     """The log of a Raft group, as the store sees it."""
 
-    def prepare(self) -> None:
-        """Append what belongs to the batch that is about to be made."""
+    def prepare(self, log: SegmentLog) -> None:
+        """Append what belongs to the batch that is about to be made, or to `log` what stands before it."""
 
     def write(self, log: SegmentLog) -> None:
         """Append the records of this batch to `log`; everything else in the batch stands before them."""
@@ -389,7 +389,7 @@ class MessageStore:
         group_logs, self._preparing = self._preparing, []
         self._is_prepare_due = False
         for group_log in group_logs:
-            group_log.prepare()
+            group_log.prepare(self._log)
 
     def _encode_messages(
         self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int

@@ -203,8 +203,8 @@ def test_what_no_client_waits_for_is_prepared_with_the_next_batch() -> None:
     there, port = SimulatedDisk(random.Random(0)), DelayingPort()
     store = store_of(there, port)
     log = GroupLog.create(store, GROUP, REPLICA, b"members")
-    listener = Listener(log)
     write(store, there)
+    listener = Listener(log)
     port.reported.clear()
     log.announce_later()
     assert port.reported == ["later"]
@@ -254,11 +254,26 @@ def test_closing_prepares_what_is_left() -> None:
 def test_a_dropped_group_is_not_called_any_more() -> None:
     there, store, log = begun()
     listener = Listener(log)
+    before = store.segments[1].size
     log.place(published(b"a"), 0)
     log.drop()
     write(store, there)
     assert listener.prepared == 0
-    assert {HARD, CUT, STATE}.isdisjoint(kinds(there, store)[3:])
+    assert {HARD, ENTRY, CUT, STATE}.isdisjoint(kinds(there, store, before))
+
+
+def test_a_new_log_begins_before_its_messages_and_ends_behind_them() -> None:
+    there = SimulatedDisk(random.Random(0))
+    store = store_of(there, Port())
+    log = GroupLog.create(store, GROUP, REPLICA, b"members")
+    log.promise(1, REPLICA)
+    log.place(published(b"a"), 0)
+    propose(log, PositionRun(0, 0, 1))
+    write(store, there)
+    found = [kind for kind in kinds(there, store) if kind in (MESSAGE, HARD, ENTRY, STATE)]
+    assert found == [STATE, MESSAGE, HARD, ENTRY]
+    recovered = opened(there)
+    assert (bodies(recovered), recovered.groups[GROUP].hard.term) == ([b"a"], 1)
 
 
 def store_of(there: SimulatedDisk, port: Port) -> MessageStore:
