@@ -195,6 +195,19 @@ def test_after_a_cut_the_same_positions_have_other_messages() -> None:
         assert [message.body for message in found.messages(2) if message] == [b"B"]
 
 
+def test_messages_of_void_entries_are_released_when_the_cut_is_synced_and_not_before() -> None:
+    there, store, log = begun()
+    [message] = append(log, b"a")
+    write(store, there)
+    log.promise(2, 0)
+    store.commit()
+    log.cut(1)
+    there.advance()
+    assert message.references == 1
+    write(store, there)
+    assert message.references == 0
+
+
 @pytest.mark.usefixtures("small")
 def test_a_segment_with_the_state_of_a_group_is_freed_once_the_state_is_written_elsewhere() -> None:
     there, store, log = begun()
