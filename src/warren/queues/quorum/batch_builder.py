@@ -40,6 +40,11 @@ _FULL_SIZE = GROUP_COMMANDS_SIZE_MAX - max(
 _ATTEMPTS_MAX = 0xFFFF_FFFF
 # No level: nothing continues the latest run.
 _NO_LEVEL = _LEVELS
+# As C values, for what is done once for each message.
+_ENQUEUE_SIZE = ENQUEUE_SIZE
+_SETTLE_SIZE = SETTLE_SIZE
+_SIZE_MAX = GROUP_COMMANDS_SIZE_MAX
+_RUNS_MAX = GROUP_ENTRY_RUNS_MAX
 _NOBODY = Enqueuer(0, 0)
 
 
@@ -79,7 +84,7 @@ class BatchBuilder:
     @property
     def is_full(self) -> bool:
         """True if nothing but a reach may be added before the batch is taken."""
-        return self._size > _FULL_SIZE or len(self._runs) >= GROUP_ENTRY_RUNS_MAX - 1
+        return self._size > _FULL_SIZE or len(self._runs) >= _RUNS_MAX - 1
 
     @property
     def is_empty(self) -> bool:
@@ -92,7 +97,7 @@ class BatchBuilder:
             self._enqueued_count += 1
         else:
             self._end_enqueued()
-            self._grow(ENQUEUE_SIZE)
+            self._grow(_ENQUEUE_SIZE)
             self._enqueuer = enqueuer
             self._enqueued_count = 1
         self._next_number = number + 1
@@ -111,7 +116,7 @@ class BatchBuilder:
             self._settled_bytes += size
         else:
             self._end_settled()
-            self._grow(SETTLE_SIZE)
+            self._grow(_SETTLE_SIZE)
             self._settled_level = level
             self._settled_first = position
             self._settled_end = position + 1
@@ -120,7 +125,7 @@ class BatchBuilder:
 
     def settle_run(self, run: SettledRun) -> None:
         """Add that all messages of `run` leave the queue."""
-        self._grow(SETTLE_SIZE)
+        self._grow(_SETTLE_SIZE)
         self._end_settled()
         self._settled.append(run)
 
@@ -190,7 +195,7 @@ class BatchBuilder:
 
     def _grow(self, size: int) -> None:
         self._size += size
-        assert self._size <= GROUP_COMMANDS_SIZE_MAX, "added to a full batch"
+        assert self._size <= _SIZE_MAX, "added to a full batch"
 
     def _end_enqueued(self) -> None:
         count = self._enqueued_count
