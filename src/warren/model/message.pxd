@@ -22,7 +22,7 @@ cpdef Message new_message(bytes address, bytes property_list, bytes content, int
 cpdef StoredMessage new_stored_message(bytes address, bytes property_list, bytes content, int64_t now)
 
 @cython.locals(stored=StoredMessage)
-cpdef StoredMessage spilled(Message message)
+cpdef StoredMessage stored_copy(Message message, int flag)
 
 @cython.locals(address=bytes, property_list=bytes, bodiless=StoredMessage)
 cpdef StoredMessage without_body(StoredMessage message, StoredMessage like)

@@ -170,12 +170,15 @@ def new_stored_message(address: bytes, property_list: bytes, content: bytes, now
     return message
 
 
-def spilled(message: Message) -> StoredMessage:
-    """Copy `message` to one that has its own location on disk."""
+def stored_copy(message: Message, flag: int) -> StoredMessage:
+    """Copy the transient `message` to one with a location of its own on disk.
+
+    `flag` says why: SPILLED, to have it out of memory, or PERSISTENT, to keep it like a persistent one.
+    """
     stored = new_stored_message(
         message.address, message.property_list, message.content, published_at_of(message)
     )
-    stored.flags = message.flags | SPILLED
+    stored.flags = message.flags | flag
     stored.priority = message.priority
     return stored
 

@@ -13,6 +13,7 @@ cdef class Backlog:
     cpdef int64_t push_deadline(self, Message message, int64_t ttl_ms) except -2
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
     cpdef Delivery pop(self, Queue queue)
+    cpdef bint is_deliverable(self) except -1
     cpdef bint is_fresh(self) except -1
     cpdef Message pop_message(self)
     cpdef Message drop(self)

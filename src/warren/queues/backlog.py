@@ -51,6 +51,10 @@ class Backlog:
         """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
         raise NotImplementedError
 
+    def is_deliverable(self) -> bool:
+        """True if the message that `pop` would take may be delivered now. Only while `count` is not 0."""
+        return True
+
     def is_fresh(self) -> bool:
         """True if the message that `pop` would take was never delivered before."""
         raise NotImplementedError

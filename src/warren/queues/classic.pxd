@@ -63,7 +63,7 @@ cdef class ClassicQueue(TakingQueue):
     cdef _count_unacked(self, Delivery delivery)
     cdef _uncount_unacked(self, Delivery delivery)
     @cython.locals(ready=Backlog)
-    cdef bint _is_full_for(self, Message message) except -1
+    cdef bint is_full_for(self, Message message) except -1
     @cython.locals(ready=Backlog)
     cdef _drop_overflow(self)
     cdef _dead_letter(self, Message message, str reason)

@@ -192,7 +192,7 @@ class ClassicQueue(TakingQueue):
         self.published_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
-        if self._refuses and self._is_full_for(message):
+        if self._refuses and self.is_full_for(message):
             settings = self.settings
             # If there is no dead-letter exchange the message is not lost: its publisher is told.
             is_dead = settings.overflow is Overflow.REJECT_PUBLISH_DLX
@@ -242,7 +242,7 @@ class ClassicQueue(TakingQueue):
         self._is_held_back = False
         if self._wake_when >= 0 and self._wake_when <= self._host.turn.now():
             self.expire()
-        while ready.count:
+        while ready.count and ready.is_deliverable():
             if self._has_kept_ttls and self._has_expired():
                 continue
             consumer = self._consumers.next()
@@ -344,7 +344,7 @@ class ClassicQueue(TakingQueue):
 
     def refuses(self, message: Message) -> bool:
         """True if the queue is full for `message` and rejects publishes."""
-        return self._refuses and self._is_full_for(message)
+        return self._refuses and self.is_full_for(message)
 
     def whole(self, delivery: Delivery) -> Message:
         """The message of `delivery` with its body. ConnectionForced if it cannot be read."""
@@ -539,7 +539,7 @@ class ClassicQueue(TakingQueue):
         if not self.is_dirty:
             self.mark_stats_dirty()
 
-    def _is_full_for(self, message: Message) -> bool:
+    def is_full_for(self, message: Message) -> bool:
         """True if the queue would exceed its limits with `message`."""
         ready = self._ready
         if self._length_max >= 0 and ready.count >= self._length_max:

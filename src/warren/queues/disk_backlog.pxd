@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.column cimport Column
 from warren.model.confirm_listener cimport ConfirmListener
-from warren.model.message cimport Message, StoredMessage, body_size_of, spilled
+from warren.model.message cimport Message, StoredMessage, body_size_of, stored_copy
 from warren.model.ring cimport Ring
 from warren.queues.backlog cimport Backlog
 from warren.queues.message_backlog cimport MessageBacklog
@@ -80,11 +80,9 @@ cdef class DiskBacklog(Backlog):
     @cython.final
     cdef PagedTail _tail_of(self, Ring rest)
     @cython.locals(stored=StoredMessage, stores=Stores)
-    @cython.final
-    cdef _persist(self, Message message, uint64_t position)
+    cdef keep_message(self, Message message, uint64_t position)
     @cython.locals(stored=StoredMessage)
-    @cython.final
-    cdef _release(self, Message message, uint64_t position)
+    cdef release_message(self, Message message, uint64_t position)
     @cython.locals(stored=StoredMessage)
     @cython.final
     cdef StoredMessage _spill(self, Message message)
@@ -93,6 +91,9 @@ cdef class DiskBacklog(Backlog):
     cdef _unspill(self, Message message)
     @cython.final
     cdef _finish(self, uint64_t first, uint64_t end)
+    cdef finish_range(self, uint64_t first, uint64_t end)
+    cdef note_delivered(self, uint64_t end)
+    cdef discard_index(self, PagedIndex index)
     @cython.final
     cdef _uncount(self, Py_ssize_t count, int64_t byte_count)
     @cython.locals(message=Message, place=Py_ssize_t, byte_count=int64_t)

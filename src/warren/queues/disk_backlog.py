@@ -18,11 +18,12 @@ from warren.model.message import (
     Message,
     StoredMessage,
     body_size_of,
-    spilled,
+    stored_copy,
 )
 from warren.model.ring import Ring
 from warren.queues.backlog import Backlog
 from warren.queues.message_backlog import MessageBacklog
+from warren.queues.paged_index import PagedIndex
 from warren.queues.paged_tail import OVERHEAD_SHIFT, UNREADABLE, PagedTail
 from warren.queues.queue import Delivery, PeekedMessage, Queue
 from warren.queues.ttl_changes import LevelChange, TtlChanges
@@ -73,8 +74,8 @@ class DiskBacklog(Backlog):
         """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""
         delivery = self._messages.push_delivered(message, queue)
         if message.flags & self._persistent_flag:
-            self._persist(message, delivery.position)
-            self._stores.persistent.delivered_up_to(self._cursor, delivery.position + 1)
+            self.keep_message(message, delivery.position)
+            self.note_delivered(delivery.position + 1)
         return delivery
 
     def push(self, message: Message) -> None:
@@ -83,11 +84,11 @@ class DiskBacklog(Backlog):
         tail = messages.tail
         if tail is None:
             if message.flags & self._persistent_flag:
-                self._persist(message, messages.base + messages.places.count)
+                self.keep_message(message, messages.base + messages.places.count)
             messages.push(message)
         else:
             if message.flags & self._persistent_flag:
-                self._persist(message, tail.end())
+                self.keep_message(message, tail.end())
             else:
                 message = self._spill(message)
             messages.push_to_tail(message)
@@ -120,7 +121,7 @@ class DiskBacklog(Backlog):
         if flags & self._persistent_flag:
             if delivery.position < self._redelivered_below and not delivery.attempts:
                 delivery.attempts = 1
-            self._stores.persistent.delivered_up_to(self._cursor, delivery.position + 1)
+            self.note_delivered(delivery.position + 1)
         elif flags & _SPILLED:
             self._unspill(delivery.message)
         return delivery
@@ -138,10 +139,10 @@ class DiskBacklog(Backlog):
         message = messages.pop_message()
         self.count = messages.count
         self.byte_count = messages.byte_count
-        self._release(message, position)
+        self.release_message(message, position)
         if message.flags & self._persistent_flag:
             # It may reappear after a crash until the release is written.
-            self._stores.persistent.delivered_up_to(self._cursor, position + 1)
+            self.note_delivered(position + 1)
         return message
 
     def drop(self) -> Message:
@@ -153,7 +154,7 @@ class DiskBacklog(Backlog):
         message = messages.drop()
         self.count = messages.count
         self.byte_count = messages.byte_count
-        self._release(message, position)
+        self.release_message(message, position)
         return message
 
     def first(self) -> Message:
@@ -166,7 +167,7 @@ class DiskBacklog(Backlog):
         """Forget `delivery`, which was taken out before and is settled."""
         if self._out:
             self._out.discard(delivery.position)
-        self._release(delivery.message, delivery.position)
+        self.release_message(delivery.message, delivery.position)
         if delivery.message.flags & _BODY_ON_DISK:
             self._persistent_bytes -= delivery.byte_count
 
@@ -262,7 +263,7 @@ class DiskBacklog(Backlog):
         self.count = messages.count
         self.byte_count = messages.byte_count
         if message is not None:
-            self._release(message, position)
+            self.release_message(message, position)
         return message
 
     # --- all messages --------------------------------------------------------------------------
@@ -281,7 +282,7 @@ class DiskBacklog(Backlog):
             index = tail.index
             if index.count:
                 self._finish(index.first_position(), index.end())
-                self._stores.discard(index)
+                self.discard_index(index)
             byte_count -= self._release_all(tail.recent, tail.recent_base)
             self._uncount(index.count, byte_count)
         messages.clear()
@@ -367,7 +368,7 @@ class DiskBacklog(Backlog):
             tail.append(message)
         return tail
 
-    def _persist(self, message: Message, position: int) -> None:
+    def keep_message(self, message: Message, position: int) -> None:
         stored: StoredMessage = message  # type: ignore[assignment]
         stores = self._stores
         self._persistent_count += 1
@@ -375,7 +376,7 @@ class DiskBacklog(Backlog):
         stores.write_count += 1
         stores.persistent.append(stored, self._cursor, position)
 
-    def _release(self, message: Message, position: int) -> None:
+    def release_message(self, message: Message, position: int) -> None:
         if message.flags & self._persistent_flag:
             stored: StoredMessage = message  # type: ignore[assignment]
             self._persistent_count -= 1
@@ -388,9 +389,17 @@ class DiskBacklog(Backlog):
         elif message.flags & _SPILLED:
             self._unspill(message)
 
+    def note_delivered(self, end: int) -> None:
+        """Record that everything before position `end` was delivered."""
+        self._stores.persistent.delivered_up_to(self._cursor, end)
+
+    def discard_index(self, index: PagedIndex) -> None:
+        """Release the references of the messages in `index`, whose positions are settled."""
+        self._stores.discard(index)
+
     def _spill(self, message: Message) -> StoredMessage:
         """A copy of the transient `message` that is to be written to disk."""
-        stored = spilled(message)
+        stored = stored_copy(message, _SPILLED)
         self._spilled_count += 1
         self._spilled_bytes += body_size_of(message)
         self._stores.write_count += 1
@@ -410,10 +419,14 @@ class DiskBacklog(Backlog):
         for position in sorted(self._out or ()):
             if first <= position < end:
                 if first < position:
-                    self._stores.persistent.finish(self._cursor, first, position)
+                    self.finish_range(first, position)
                 first = position + 1
         if first < end:
-            self._stores.persistent.finish(self._cursor, first, end)
+            self.finish_range(first, end)
+
+    def finish_range(self, first: int, end: int) -> None:
+        """Settle the positions from `first` up to `end` in the store."""
+        self._stores.persistent.finish(self._cursor, first, end)
 
     def _uncount(self, count: int, byte_count: int) -> None:
         """Subtract the messages of a dropped index, which contained all transient messages on disk."""
@@ -429,7 +442,7 @@ class DiskBacklog(Backlog):
             message: Message | None = ring.get(place)  # type: ignore[assignment]
             if message is not None:
                 byte_count += body_size_of(message)
-                self._release(message, base + place)
+                self.release_message(message, base + place)
         return byte_count
 
     def _restore_deadlines(self, found: RecoveredQueue, ttl_ms: int) -> None:

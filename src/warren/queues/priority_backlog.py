@@ -93,6 +93,10 @@ class PriorityBacklog(Backlog):
         """The place that `delivery` was taken from."""
         return (self._rank(delivery.message) << _RANK_SHIFT) + delivery.position
 
+    def is_deliverable(self) -> bool:
+        """True if the message that `pop` would take may be delivered now. Only while `count` is not 0."""
+        return self._top().is_deliverable()
+
     def is_fresh(self) -> bool:
         """True if the message that `pop` would take was never delivered before."""
         return self._top().is_fresh()
