@@ -44,3 +44,15 @@ QUORUM_ENQUEUERS_MAX = 4_096
 # come back together are few runs, however many they are; this many are 2.8 MB in a snapshot. Beyond it the
 # half with the fewest attempts counts from zero again, so that no message is lost for it.
 QUORUM_RETURNED_RUNS_MAX = 131_072
+# The bodies in one entry of a quorum queue, which is sent to a member as a whole: small enough that a slow
+# link has the next heartbeat in time. A larger message has an entry of its own.
+QUORUM_BATCH_SIZE = 262_144
+# A snapshot replaces this many entries of a quorum queue, or bytes of them: they are in memory until then.
+GROUP_COMPACTED_ENTRIES = 1_024
+# The same in bytes: a STATE repeats what is behind the snapshot each time that its segment is freed.
+GROUP_COMPACTED_SIZE = 262_144
+# How far ahead of the deliveries the reach of a quorum queue is agreed on: after a failure, at most as many
+# messages are called redelivered that were not delivered.
+REACH_AHEAD_MIN = 64
+# A queue with many unacknowledged messages asks for twice their number, up to this.
+REACH_AHEAD_MAX = 4_096

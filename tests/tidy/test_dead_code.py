@@ -28,7 +28,6 @@ CALLED_BY_OTHERS = CALLED_BY_ASYNCIO | CALLED_BY_AIOHTTP | CALLED_BY_SPARK | CAL
 WHOLE = {SOURCE / "warren" / "errors.py", SOURCE / "warren" / "node" / "settings.py"}
 # Packages and modules that only tests drive until the groups exist that use them.
 WITHOUT_USERS = (
-    SOURCE / "warren" / "queues" / "quorum",
     SOURCE / "warren" / "replication",
     SOURCE / "warren" / "store" / "group_log.py",
     SOURCE / "warren" / "store" / "group_record.py",

@@ -11,6 +11,7 @@ from warren.errors import InternalError, ResourceError
 from warren.flow.credit import PublishCredit
 from warren.limits import REMOVAL_RETRY_MS
 from warren.metadata.events import Event, PermissionsChanged, UserChanged, UserRemoved, VhostDescribed
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -22,10 +23,12 @@ from warren.queues.capabilities import taking_queue
 from warren.queues.classic import ClassicQueue
 from warren.queues.local import LocalQueue
 from warren.queues.position_starts import PositionStarts, forget_starts
+from warren.queues.quorum.quorum_queue import QuorumQueue
 from warren.queues.stream import StreamQueue
 from warren.routing.router import Router
 from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
+from warren.store.group_log import GroupLog
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.stores import Stores
 from warren.vhost.exchange_service import ExchangeService
@@ -63,20 +66,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         random_bytes, later = dependencies.random_bytes, dependencies.later
 
         def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
-            if record.kind == "stream":
-                assert vhost.streams is not None
-                stream = StreamQueue(record.name, name, vhost, settings)
-                stream.attach_store(vhost.streams, record.stored_number)
-                return stream
-            queue = ClassicQueue(record.name, name, vhost, settings)
-            queue.owner = record.owner
-            queue.is_auto_delete = record.auto_delete
-            if vhost.stores is not None:
-                queue.attach_store(vhost.stores, record.stored_number)
-                starts = _found_starts(vhost.stores, record.stored_number, random_bytes)
-                if starts is not None:
-                    queue.give_positions(starts)
-            return queue
+            return _make_queue(vhost, record, settings, dependencies)
 
         after = dependencies.after
         retained_streams = RetainedStreams(router, vhost.queues, proposals, later=later, after=after)
@@ -149,6 +139,9 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             queue.restore(level, messages)
         queue.delete()
         forget_starts(stores.persistent, number)
+        log = GroupLog.find(stores.persistent, number)
+        if log is not None:
+            log.drop()
 
     def keep_durable_queues(self) -> None:
         """Stop deleting unused durable queues after the store has failed: they remain, as after a crash."""
@@ -203,6 +196,44 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         return None if known is None else known.limit("max-channels")
 
 
+class VhostDependencies(Struct, frozen=True, kw_only=True):
+    """The functions and facts that a virtual host needs from above the waterline."""
+
+    random_bytes: Callable[[int], bytes]
+    later: Later
+    # Calls an action after a time in milliseconds.
+    after: Callable[[int, Callable[[], None]], None]
+    turn: Turn
+    node_name: str
+    # The run of the node, which numbers what it publishes to replicated queues.
+    incarnation: Incarnation = FIRST_INCARNATION
+
+
+def _make_queue(
+    vhost: VirtualHost, record: QueueRecord, settings: QueueSettings, dependencies: VhostDependencies
+) -> LocalQueue:
+    """The live queue of `record` with `settings`, empty before what a store has found is restored."""
+    if record.kind == "stream":
+        assert vhost.streams is not None
+        stream = StreamQueue(record.name, vhost.name, vhost, settings)
+        stream.attach_store(vhost.streams, record.stored_number)
+        return stream
+    queue: ClassicQueue
+    if record.kind == "quorum":
+        incarnation = dependencies.incarnation
+        queue = QuorumQueue(record.name, vhost.name, vhost, settings, incarnation=incarnation)
+    else:
+        queue = ClassicQueue(record.name, vhost.name, vhost, settings)
+    queue.owner = record.owner
+    queue.is_auto_delete = record.auto_delete
+    if vhost.stores is not None:
+        queue.attach_store(vhost.stores, record.stored_number)
+        starts = _found_starts(vhost.stores, record.stored_number, dependencies.random_bytes)
+        if starts is not None:
+            queue.give_positions(starts)
+    return queue
+
+
 def _found_starts(stores: Stores, number: int, random_bytes: Callable[[int], bytes]) -> PositionStarts | None:
     """The starts that were stored for the queue with `number`; None if there are none."""
     return PositionStarts.recover(stores.persistent, number, random_bytes)
@@ -222,17 +253,6 @@ def _restore_starts(starts: PositionStarts, priority_max: int, levels: dict[int,
         if messages.positions.count:
             starts.restore(priority_max - level, messages.positions.get(0), messages.end)
     starts.save()
-
-
-class VhostDependencies(Struct, frozen=True, kw_only=True):
-    """The functions and facts that a virtual host needs from above the waterline."""
-
-    random_bytes: Callable[[int], bytes]
-    later: Later
-    # Calls an action after a time in milliseconds.
-    after: Callable[[int, Callable[[], None]], None]
-    turn: Turn
-    node_name: str
 
 
 class _UnusedQueueRemover:

@@ -20,7 +20,7 @@ entries are released when the CUT is durable, and their positions in the store a
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import Protocol
 
@@ -207,6 +207,10 @@ class GroupLog(ConfirmListener):
     def logical(self, level: int, stored: int) -> int:
         """The position in the group of the message at position `stored` of `level` in the store."""
         return self._state.logical(level, stored)
+
+    def logical_ranges(self, level: int, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """The ranges of positions in the group at positions `first` up to `end` of `level` in the store."""
+        return self._state.logical_ranges(level, first, end)
 
     def end(self, level: int) -> int:
         """The position behind the last message of `level` in the group."""

@@ -86,6 +86,11 @@ class GroupState:
         offsets = self.offsets.get(level)
         return stored if offsets is None else offsets.logical(stored)
 
+    def logical_ranges(self, level: int, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """The ranges of positions in the group at positions `first` up to `end` of `level` in the store."""
+        offsets = self.offsets.get(level)
+        return iter(((first, end),)) if offsets is None else offsets.logical_ranges(first, end)
+
     def fits(self, runs: Iterable[PositionRun]) -> bool:
         """True if `runs` continue the positions of their levels without a gap."""
         ends = dict(self.ends)

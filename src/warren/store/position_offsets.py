@@ -34,6 +34,17 @@ class PositionOffsets:
             place -= 1
         return stored - self._offsets[place]
 
+    def logical_ranges(self, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """The ranges of positions in the group at positions `first` up to `end` in the store, without void
+        ones.
+        """
+        for place, (begin, offset) in enumerate(zip(self._firsts, self._offsets, strict=True)):
+            low, high = max(first - offset, begin), end - offset
+            if place + 1 < len(self._firsts):
+                high = min(high, self._firsts[place + 1])
+            if low < high:
+                yield low, high
+
     def set(self, first: int, offset: int) -> None:
         """Keep the messages from position `first` on at their position + `offset`."""
         while self._firsts and self._firsts[-1] >= first:

@@ -47,3 +47,12 @@ def test_offsets_of_settled_positions_are_forgotten_and_lead_to_settled_ones() -
 
 def test_a_position_in_the_store_leads_back_to_that_of_the_group() -> None:
     assert [moved().logical(moved().stored(position)) for position in range(30)] == list(range(30))
+
+
+def test_ranges_in_the_store_lead_back_to_those_of_the_group_without_void_positions() -> None:
+    offsets = moved()
+    for first in range(30):
+        for end in range(first, 30):
+            expected = [position for position in range(30) if first <= offsets.stored(position) < end]
+            found = [each for low, high in offsets.logical_ranges(first, end) for each in range(low, high)]
+            assert found == expected

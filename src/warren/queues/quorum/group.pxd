@@ -1,0 +1,43 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirm_listener cimport ConfirmListener
+from warren.model.message cimport StoredMessage, body_size_of
+from warren.queues.quorum.pending_batch cimport PendingBatch
+from warren.store.cursor cimport QueueCursor
+from warren.store.message_store cimport MessageStore
+
+cdef int _BODY_ON_DISK
+cdef int64_t _BATCH_SIZE
+
+cdef class QuorumGroup:
+    cdef object _log
+    cdef MessageStore _store
+    cdef object _owner
+    cdef object _driver
+    cdef object _enqueuer
+    cdef uint64_t _number
+    cdef PendingBatch _pending
+    cdef object _batches
+    cdef object _proposed
+    cdef dict _reach_asked
+    cdef dict _ends
+    cdef list _settled_before
+    cdef list _opening
+    cdef readonly object machine
+    cdef readonly bint is_open
+    cdef readonly bint is_closed
+    cdef readonly Py_ssize_t pending_count
+    cdef readonly int64_t pending_bytes
+
+    @cython.locals(pending=PendingBatch)
+    cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)
+    @cython.locals(pending=PendingBatch)
+    cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cpdef uint64_t reach(self, int level) except? 0
+    @cython.final
+    cdef PendingBatch _next_batch(self)
+    @cython.final
+    cdef PendingBatch _room(self)
+    @cython.final
+    cdef _release(self, StoredMessage message, QueueCursor cursor, uint64_t position)

@@ -1,0 +1,469 @@
+"""The replica of a quorum queue on this node: what it proposes, and what follows from a commit.
+
+    place, settle, returned ─▶ pending batch ─ prepare ─▶ entry of the log ─ committed ─▶ machine, queue
+                                                │ with the next write of the store
+
+A message is appended to the store as it is published, so that it is written once for all queues that it was
+routed to; what belongs to one write becomes entries behind its messages. Nothing is done before its entry is
+committed: messages become ready then, publishers get their confirms, and what was settled is released.
+
+What earlier runs have left in the log is applied before the queue opens, which is when the first entry of
+this term is committed: settled messages are not restored, and the machine has the rest.
+
+Positions are those of the store; `GroupLog.logical` gives the ones that all members of the group share.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+from warren.limits_raft import (
+    GROUP_COMPACTED_ENTRIES,
+    GROUP_COMPACTED_SIZE,
+    QUORUM_BATCH_SIZE,
+    REACH_AHEAD_MAX,
+    REACH_AHEAD_MIN,
+)
+from warren.metadata.incarnation import Incarnation
+from warren.model.column import Column
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
+from warren.queues.quorum.batch_codec import Enqueuer, SettledRun, SettleReason, decode, encode
+from warren.queues.quorum.machine import QuorumMachine
+from warren.queues.quorum.pending_batch import PendingBatch
+from warren.queues.quorum.raft_storage import GroupStorage, QuorumPayload
+from warren.queues.quorum.returned_messages import ReturnState
+from warren.queues.replication_status import ReplicationStatus
+from warren.replication.driver import RaftDriver
+from warren.replication.raft.raft_messages import Entry, RaftMessage, Snapshot
+from warren.replication.raft.raft_settings import RaftSettings
+from warren.replication.raft.replica import Replica
+from warren.replication.raft.state import RaftDependencies
+from warren.store.cursor import QueueCursor
+from warren.store.group_log import GroupLog
+from warren.store.group_record import GroupSnapshot
+from warren.store.message_store import MessageStore
+from warren.store.recovered_queue import RecoveredQueue
+
+_BODY_ON_DISK = BODY_ON_DISK
+_BATCH_SIZE = QUORUM_BATCH_SIZE
+
+
+class GroupOwner(Protocol):
+    """The queue, as its group sees it."""
+
+    def opened(self) -> None:
+        """The group leads, and has applied everything of earlier runs."""
+
+    def enter(self, message: StoredMessage, level: int, position: int) -> None:
+        """`message`, at `position` of `level` in the store, is committed."""
+
+    def reached(self) -> None:
+        """More messages can be delivered."""
+
+    def delivers_at_once(self) -> bool:
+        """True if messages are likely to be delivered as soon as they are committed."""
+
+
+class QuorumGroup:
+    """The replica of one quorum queue on this node, its only member."""
+
+    __slots__ = (
+        "_batches", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
+        "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "machine",
+        "pending_bytes", "pending_count",
+    )  # fmt: skip
+
+    def __init__(
+        self, log: GroupLog, store: MessageStore, owner: GroupOwner, incarnation: Incarnation
+    ) -> None:
+        self._log = log
+        self._store = store
+        self._owner = owner
+        machine = log.snapshot.machine
+        # What is agreed on, beside the messages.
+        self.machine = QuorumMachine.decode(machine) if machine else QuorumMachine()
+        # True from when it leads and has applied what earlier runs have left, until it is closed.
+        self.is_open = False
+        self.is_closed = False
+        # Messages that were published and are not committed, and the size of their bodies.
+        self.pending_count = 0
+        self.pending_bytes = 0
+        # The numbers of the messages that this run of the node has published.
+        self._enqueuer = Enqueuer(incarnation.node, incarnation.number)
+        self._number = 0
+        # What is gathered now, what waits to be proposed before it, and what is proposed.
+        self._pending = PendingBatch()
+        self._batches: deque[PendingBatch] = deque()
+        self._proposed: deque[PendingBatch] = deque()
+        # Level -> the reach that was proposed last.
+        self._reach_asked: dict[int, int] = {}
+        # What entries of earlier runs have settled.
+        self._settled_before: list[SettledRun] = []
+        # Who waits for it to open.
+        self._opening: list[Callable[[], None]] = []
+        # Level -> the position behind the last message that has entered the queue.
+        self._ends = {level: log.stored(level, log.end(level)) for level in log.levels()}
+        log.listener = self
+        storage = GroupStorage(log)
+        # The sole voter never waits for an election, so that its timeout does not matter.
+        dependencies = RaftDependencies(storage=storage, chance=lambda _: 0)
+        replica = Replica(log.replica, dependencies, RaftSettings(), applied=log.snapshot.index)
+        self._driver = RaftDriver(replica, storage, self, _send)
+
+    def start(self) -> None:
+        """Have this replica lead; `GroupOwner.opened` follows when that is synced."""
+        self._driver.campaign()
+        self._driver.flush()
+
+    # --- what is proposed -------------------------------------------------------------------------
+
+    def place(
+        self, message: StoredMessage, level: int, confirmation: ConfirmListener | None, sequence: int
+    ) -> None:
+        """Publish `message` with priority `level`; it enters the queue when that is committed."""
+        pending = self._pending
+        if pending.byte_count >= _BATCH_SIZE or pending.builder.is_full:
+            pending = self._next_batch()
+        position = self._log.place(message, level)
+        self._number += 1
+        pending.builder.enqueue(self._enqueuer, self._number, level, position)
+        pending.add(message, level, self._log.stored(level, position))
+        self.pending_count += 1
+        self.pending_bytes += body_size_of(message)
+        if confirmation is not None:
+            pending.confirm(confirmation, sequence)
+
+    def settle(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+        """Settle `message` at `position` of `cursor`: it is released when that is committed."""
+        if self.is_closed:
+            self._release(message, cursor, position)
+            return
+        pending = self._room()
+        level = cursor.level
+        pending.builder.settle(
+            level, self._log.logical(level, position), body_size_of(message), SettleReason.ACKNOWLEDGED
+        )
+        pending.releases.append((message, cursor, position))
+        self._log.announce_later()
+
+    def settle_range(self, cursor: QueueCursor, first: int, end: int) -> None:
+        """Settle the positions from `first` up to `end`, whose messages are released by another call."""
+        if self.is_closed:
+            self._store.finish(cursor, first, end)
+            return
+        level = cursor.level
+        for low, high in self._log.logical_ranges(level, first, end):
+            self._room().builder.settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
+        pending = self._pending
+        pending.callbacks.append(partial(self._store.finish, cursor, first, end))
+        self._log.announce_later()
+
+    def quarantine(self, level: int, position: int, *, is_quarantined: bool) -> None:
+        """Put the message at `position` into quarantine, or let it go."""
+        logical = self._log.logical(level, position)
+        self._room().builder.quarantine(level, logical, is_quarantined=is_quarantined)
+        self._log.announce()
+
+    def returned(self, level: int, position: int, attempts: int) -> None:
+        """Record that the message at `position` came back after `attempts` deliveries."""
+        if not self.is_closed:
+            logical = self._log.logical(level, position)
+            self._room().builder.return_counted(level, logical, attempts, attempts)
+            self._log.announce_later()
+
+    def want_reach(self, level: int, position: int, count: int) -> None:
+        """Make it possible to deliver `count` messages, or a few more, from `position` on."""
+        logical = self._log.logical(level, position)
+        if self._reach_asked.get(level, 0) <= logical:
+            ahead = min(max(2 * count, REACH_AHEAD_MIN), REACH_AHEAD_MAX)
+            self._reach_asked[level] = logical + ahead
+            self._room().builder.raise_reach(level, logical + ahead)
+            self._log.announce()
+
+    def reach(self, level: int) -> int:
+        """The position of `level` before which messages may be delivered."""
+        return self._log.stored(level, self.machine.reach(level))
+
+    def when_committed(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when everything that was proposed before is committed and applied."""
+        if not self.is_open and not self.is_closed:
+            self._opening.append(callback)
+        elif self.is_closed or (self._pending.is_empty and not self._batches and not self._proposed):
+            callback()
+        else:
+            last = self._pending
+            if last.is_empty:
+                last = self._batches[-1] if self._batches else self._proposed[-1]
+            last.callbacks.append(callback)
+            self._log.announce()
+
+    # --- as the listener of the log ---------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Propose what was gathered, since the store is about to write."""
+        if self.is_closed or not self._driver.is_leader:
+            # It is asked again as it opens.
+            return
+        if not self._pending.is_empty:
+            self._next_batch()
+        while self._batches and self._propose(self._batches[0]):
+            self._proposed.append(self._batches.popleft())
+        self._driver.flush()
+
+    def written(self, ticket: int, index: int, term: int) -> None:
+        """Note that all changes of the log up to `ticket` are synced."""
+        if not self.is_closed:
+            self._driver.written(ticket)
+
+    # --- as the machine of the driver -------------------------------------------------------------
+
+    def apply(self, entries: Sequence[Entry]) -> None:
+        """Apply committed entries."""
+        for entry in entries:
+            if self.is_closed:
+                return
+            if self.is_open:
+                if entry.size:
+                    self._apply_proposed(entry)
+            else:
+                self._apply_earlier(entry)
+        if self._batches:
+            self._log.announce()
+        self._compact(entries[-1])
+
+    def install(self, snapshot: Snapshot) -> None:
+        """Never called: there is no other member."""
+        raise AssertionError(snapshot.index)
+
+    # --- opening and closing ----------------------------------------------------------------------
+
+    @property
+    def number(self) -> int:
+        """The number of the group, which is that of its queue."""
+        return self._log.number
+
+    def status(self, quarantined_count: int) -> ReplicationStatus:
+        """What this replica is, and how far its log is."""
+        replica, log = self._driver.replica, self._log
+        return ReplicationStatus(
+            role=replica.soft_state.role.value.replace("-", "_"),
+            is_voter=True,
+            term=replica.hard_state.term,
+            last_index=replica.log.last_index(),
+            written_index=replica.log.offset - 1,
+            commit_index=replica.hard_state.commit,
+            applied_index=replica.log.applied,
+            snapshot_index=log.snapshot.index,
+            is_whole=not log.untrusted,
+            quarantined_count=quarantined_count,
+        )
+
+    def levels(self) -> list[int]:
+        """The priority levels that have had messages."""
+        return list(self._ends)
+
+    def end(self, level: int) -> int:
+        """The position behind the last message of `level` that has entered the queue."""
+        end = self._ends.get(level)
+        return self._log.stored(level, 0) if end is None else end
+
+    def remaining(self, level: int, found: RecoveredQueue | None) -> RecoveredQueue:
+        """What of the messages of `level` that a store has `found` is in the queue.
+
+        An entry can have settled messages that the store has not released before it was closed.
+        """
+        end, reach = self.end(level), self.reach(level)
+        if found is None:
+            return RecoveredQueue(
+                positions=Column(),
+                locations=Column(),
+                byte_count=0,
+                expiring=[],
+                delivered_up_to=reach,
+                end=end,
+            )
+        positions, locations, byte_count = found.positions, found.locations, found.byte_count
+        gone = self._take_settled(level)
+        if gone:
+            positions, locations = Column(), Column()
+            for place in range(found.count):
+                position, location = found.positions.get(place), found.locations.get(place)
+                if position in gone:
+                    byte_count -= self._release_found(level, position, location)
+                else:
+                    positions.append(position)
+                    locations.append(location)
+        return RecoveredQueue(
+            positions=positions,
+            locations=locations,
+            byte_count=byte_count,
+            expiring=[each for each in found.expiring if each[0] not in gone],
+            delivered_up_to=reach,
+            end=end,
+        )
+
+    def _take_settled(self, level: int) -> set[int]:
+        """The positions of `level` that entries have settled, and the store has not."""
+        log, cursor = self._log, self._store.cursor(self._log.number, level)
+        stored = (
+            log.stored(level, position)
+            for run in self._settled_before
+            if run.level == level
+            for position in range(run.first, run.first + run.count)
+        )
+        return {position for position in stored if not cursor.has(position)}
+
+    def _release_found(self, level: int, position: int, location: int) -> int:
+        """Release a message that an entry has settled; returns the size of its body."""
+        message = self._store.reader().read(location)
+        self._store.release_at(location, self._store.cursor(self._log.number, level), position)
+        return 0 if message is None else body_size_of(message)
+
+    def returned_positions(self, level: int) -> Iterator[tuple[int, ReturnState]]:
+        """The positions of the messages of `level` that have come back, with what is known of them."""
+        for each in self.machine.returned_ranges():
+            if each.level == level:
+                for position in range(each.first, each.end):
+                    yield self._log.stored(level, position), each.state
+
+    def close(self) -> None:
+        """Forget the log of the deleted queue; whoever published to it gets a confirm."""
+        self.is_closed = True
+        self.is_open = False
+        self._log.listener = None
+        batches = [*self._proposed, *self._batches, self._pending]
+        self._proposed.clear()
+        self._batches.clear()
+        self._pending = PendingBatch()
+        for batch in batches:
+            for message, level, position in zip(batch.messages, batch.levels, batch.positions, strict=True):
+                self._store.release(message, self._store.cursor(self._log.number, level), position)
+            for message, cursor, position in batch.releases:
+                self._release(message, cursor, position)
+            batch.answer()
+        self.pending_count = self.pending_bytes = 0
+        self._log.drop()
+        self._call_waiting()
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _next_batch(self) -> PendingBatch:
+        """Begin another batch."""
+        self._batches.append(self._pending)
+        self._pending = PendingBatch()
+        return self._pending
+
+    def _room(self) -> PendingBatch:
+        """The batch that takes another command."""
+        pending = self._pending
+        return self._next_batch() if pending.builder.is_full else pending
+
+    def _propose(self, pending: PendingBatch) -> bool:
+        """Propose `pending`; False if too much is uncommitted."""
+        batch = pending.batch
+        if batch is None:
+            if pending.messages and self._owner.delivers_at_once():
+                for level, position in pending.ends.items():
+                    pending.builder.raise_reach(level, self._log.logical(level, position))
+            batch = pending.batch = pending.builder.take()
+        commands = encode(batch)
+        payload = QuorumPayload(batch.runs, commands)
+        pending.index = self._driver.propose(payload, len(commands) + pending.byte_count + 1)
+        return pending.index > 0
+
+    def _apply_proposed(self, entry: Entry) -> None:
+        """Apply an entry that this replica has proposed in this term."""
+        pending = self._proposed.popleft()
+        assert pending.index == entry.index, entry.index
+        assert pending.batch is not None
+        self.machine.apply(pending.batch)
+        for message, cursor, position in pending.releases:
+            self._release(message, cursor, position)
+        owner = self._owner
+        self.pending_count -= len(pending.messages)
+        self.pending_bytes -= pending.byte_count
+        if pending.batch.reaches:
+            owner.reached()
+        for message, level, position in zip(pending.messages, pending.levels, pending.positions, strict=True):
+            owner.enter(message, level, position)
+            self._ends[level] = position + 1
+        pending.answer()
+
+    def _apply_earlier(self, entry: Entry) -> None:
+        """Apply an entry of an earlier run; the first one of this term opens the queue."""
+        payload = entry.payload
+        if isinstance(payload, QuorumPayload):
+            batch = decode(payload.commands, payload.runs)
+            self.machine.apply(batch)
+            self._settled_before += batch.settled
+        elif self._driver.is_leader and entry.term == self._driver.replica.hard_state.term:
+            self.is_open = True
+            self._owner.opened()
+            self._settled_before = []
+            self._forget_enqueuers()
+            self._log.announce()
+            self._call_waiting()
+
+    def _forget_enqueuers(self) -> None:
+        """Forget the numbers that earlier runs of this node have given."""
+        own = self._enqueuer
+        for each in self.machine.enqueuers():
+            if each.node == own.node and each.incarnation < own.incarnation:
+                self._room().builder.forget(each)
+
+    def _call_waiting(self) -> None:
+        """Call those who waited for the group to open."""
+        waiting, self._opening = self._opening, []
+        for callback in waiting:
+            callback()
+
+    def _compact(self, last: Entry) -> None:
+        """Replace the entries by a snapshot if they are many."""
+        log = self._log
+        if not self.is_open or (
+            last.index - log.snapshot.index < GROUP_COMPACTED_ENTRIES and log.tail_size < GROUP_COMPACTED_SIZE
+        ):
+            return
+        log.compact(
+            GroupSnapshot(
+                index=last.index, term=last.term, configuration=log.snapshot.configuration,
+                machine=self.machine.encode(),
+            )
+        )  # fmt: skip
+
+    def _release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+        if message.flags & _BODY_ON_DISK:
+            self._store.release_at(message.location, cursor, position)
+        else:
+            self._store.release(message, cursor, position)
+
+
+class Committed:
+    """An awaitable that completes when everything that was proposed to a group before is committed."""
+
+    __slots__ = ("_callback", "_is_done")
+
+    def __init__(self, group: QuorumGroup) -> None:
+        self._callback: Callable[[object], None] | None = None
+        self._is_done = False
+        group.when_committed(self._complete)
+
+    def add_done_callback(self, callback: Callable[[object], None], /) -> None:
+        """Call `callback` once, when it is committed."""
+        self._callback = callback
+
+    def __await__(self) -> Generator["Committed", None, None]:
+        if not self._is_done:
+            yield self
+
+    def _complete(self) -> None:
+        self._is_done = True
+        if self._callback is not None:
+            self._callback(self)
+
+
+def _send(messages: Sequence[RaftMessage]) -> None:
+    """Never called: there is no other member."""
+    raise AssertionError(messages)

@@ -1,0 +1,22 @@
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirm_listener cimport ConfirmListener
+from warren.model.message cimport StoredMessage, body_size_of
+
+cdef class PendingBatch:
+    cdef public uint64_t index
+    cdef readonly object builder
+    cdef public object batch
+    cdef readonly list messages
+    cdef readonly list levels
+    cdef readonly list positions
+    cdef public int64_t byte_count
+    cdef readonly list releases
+    cdef readonly list callbacks
+    cdef list _confirms
+    cdef ConfirmListener _asking
+    cdef uint64_t _asked_first
+    cdef uint64_t _asked_last
+
+    cpdef add(self, StoredMessage message, int level, uint64_t position)
+    cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)

@@ -1,0 +1,26 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.message cimport Message, StoredMessage, body_size_of
+from warren.queues.disk_backlog cimport DiskBacklog
+from warren.queues.paged_index cimport PagedIndex
+from warren.queues.queue cimport Delivery, Queue
+from warren.queues.quorum.group cimport QuorumGroup
+
+cdef class QuorumBacklog(DiskBacklog):
+    cdef QuorumGroup _group
+    cdef dict _attempts
+    cdef public uint64_t reach
+
+    cpdef bint is_deliverable(self) except -1
+    @cython.locals(delivery=Delivery)
+    cpdef Delivery pop(self, Queue queue)
+    cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
+    cpdef restore(self, int level, object found, int64_t ttl_ms)
+    cpdef forget(self)
+    cdef keep_message(self, Message message, uint64_t position)
+    @cython.locals(stored=StoredMessage)
+    cdef release_message(self, Message message, uint64_t position)
+    cdef finish_range(self, uint64_t first, uint64_t end)
+    cdef note_delivered(self, uint64_t end)
+    cdef discard_index(self, PagedIndex index)

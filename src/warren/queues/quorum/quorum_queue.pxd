@@ -1,0 +1,34 @@
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.confirm_listener cimport ConfirmListener
+from warren.model.message cimport Message, StoredMessage, body_size_of, stored_copy
+from warren.queues.backlog cimport Backlog
+from warren.queues.classic cimport ClassicQueue
+from warren.queues.queue cimport Consumer, Delivery
+from warren.queues.quorum.group cimport QuorumGroup
+from warren.queues.quorum.quorum_backlog cimport QuorumBacklog
+
+cdef int _ACCEPTED
+cdef int _REFUSED
+cdef int _PERSISTENT
+
+cdef class QuorumQueue(ClassicQueue):
+    cdef QuorumGroup _group
+    cdef object _stores
+    cdef object _incarnation
+    cdef dict _backlogs
+    cdef dict _found
+    cdef dict _quarantined
+
+    @cython.locals(stored=StoredMessage, group=QuorumGroup)
+    cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
+    cpdef pump(self)
+    cpdef requeue(self, Delivery delivery)
+    @cython.locals(consumer=Consumer)
+    cpdef enter(self, StoredMessage message, int level, uint64_t position)
+    cdef bint _is_deliverable(self) except -1
+    @cython.locals(ready=Backlog, group=QuorumGroup)
+    cdef bint is_full_for(self, Message message) except -1
+    @cython.final
+    cdef int _level_of(self, Message message) except -1

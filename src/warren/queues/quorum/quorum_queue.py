@@ -1,0 +1,246 @@
+"""The quorum queue: a classic queue whose messages and decisions are agreed on by a group.
+
+A message is ready, and its publisher gets the confirm, when its entry is committed. What consumers and limits
+decide is decided here, with the code of the classic queue, and takes effect for the store when it is
+committed. Transient messages are stored like persistent ones.
+"""
+
+from warren.errors import NotFound
+from warren.limits_raft import REACH_AHEAD_MAX
+from warren.metadata.incarnation import Incarnation
+from warren.model.arguments import QueueSettings
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_of, stored_copy
+from warren.queues.backlog import Backlog
+from warren.queues.classic import ClassicQueue
+from warren.queues.queue import ACCEPTED, REFUSED, Delivery, QueueHost, new_delivery
+from warren.queues.quorum.group import Committed, QuorumGroup
+from warren.queues.quorum.quorum_backlog import QuorumBacklog
+from warren.queues.quorum.raft_storage import ALONE, encode_configuration
+from warren.queues.replication_status import ReplicationStatus
+from warren.queues.unacked_pager import UnackedPager
+from warren.store.group_log import GroupLog
+from warren.store.recovered_queue import RecoveredQueue
+from warren.store.stores import Stores
+
+_ACCEPTED = ACCEPTED
+_REFUSED = REFUSED
+_PERSISTENT = PERSISTENT
+# The number of the replica of a queue that has one.
+ONLY_REPLICA = 1
+
+
+class QuorumQueue(ClassicQueue):
+    """A quorum queue with its only member on this node."""
+
+    __slots__ = ("_backlogs", "_found", "_group", "_incarnation", "_quarantined", "_stores")
+
+    def __init__(
+        self,
+        name: str,
+        vhost_name: str,
+        host: QueueHost,
+        settings: QueueSettings,
+        *,
+        incarnation: Incarnation,
+    ) -> None:
+        self._incarnation = incarnation
+        # None without a store: it is a queue in memory then.
+        self._group: QuorumGroup | None = None
+        self._stores: Stores | None = None
+        # The backlog of each priority level that is in use.
+        self._backlogs: dict[int, QuorumBacklog] = {}
+        # What was recovered, by priority level, until the group opens.
+        self._found: dict[int, RecoveredQueue] = {}
+        # Messages that exceeded the delivery limit, by place.
+        self._quarantined: dict[int, Delivery] = {}
+        super().__init__(name, vhost_name, host, settings)
+
+    def attach_store(self, stores: Stores, number: int) -> None:
+        """Replicate the queue with `number`, in the log of `stores` that has its messages."""
+        store = stores.persistent
+        log = GroupLog.find(store, number)
+        if log is None:
+            log = GroupLog.create(store, number, ONLY_REPLICA, encode_configuration(ALONE))
+        self._stores = stores
+        self._group = QuorumGroup(log, store, self, self._incarnation)
+        self._ready = self._new_backlog(self._make_backlog)
+        self._unacked_pager = UnackedPager(stores)
+        self._group.start()
+
+    def _make_backlog(self, level: int) -> Backlog:
+        stores, group = self._stores, self._group
+        assert stores is not None
+        assert group is not None
+        backlog = QuorumBacklog(stores, stores.persistent.cursor(group.number, level), group)
+        self._backlogs[level] = backlog
+        return backlog
+
+    def restore(self, level: int, found: RecoveredQueue) -> None:
+        """Restore the messages of priority `level` that a store has `found`, when the group has opened."""
+        if self._group is None:
+            super().restore(level, found)
+        else:
+            self._found[level] = found
+
+    def replication_status(self) -> ReplicationStatus | None:
+        """Its replica on this node; None without a store."""
+        group = self._group
+        return None if group is None else group.status(len(self._quarantined))
+
+    @property
+    def is_local(self) -> bool:
+        """False if its coroutines may wait for the group."""
+        return self._group is None
+
+    # --- what clients and others do ---------------------------------------------------------------
+
+    def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
+        """Propose `message`; REFUSED if the queue is full and rejects publishes."""
+        group = self._group
+        if group is None:
+            return super().publish(message, confirmation, sequence)
+        self.published_count += 1
+        if not self.is_dirty:
+            self.mark_stats_dirty()
+        if self._refuses and self.is_full_for(message):
+            return _REFUSED
+        stored: StoredMessage = message if message.flags & _PERSISTENT else stored_copy(message, _PERSISTENT)  # type: ignore[assignment]
+        group.place(stored, self._level_of(message), confirmation, sequence)
+        return _ACCEPTED
+
+    async def fetch(self, no_ack: bool) -> tuple[Delivery, int] | None:
+        """Take the first ready message for basic.get, with the number of those behind it; None if there is
+        none.
+
+        With `no_ack` it is settled. It waits until the group agrees that the message may be delivered.
+        """
+        group = self._group
+        while group is not None and not (group.is_open and self._is_deliverable()):
+            self._want_reach()
+            await Committed(group)
+            if self.is_deleted:
+                raise NotFound(f"no queue '{self.name}' in vhost '{self.vhost_name}'")
+        delivery = self.get(no_ack)
+        return None if delivery is None else (delivery, self.message_count)
+
+    async def purge(self) -> int:
+        """Drop the ready messages; returns their number when that is committed."""
+        count = self.clear()
+        if self._group is not None:
+            await Committed(self._group)
+        return count
+
+    def pump(self) -> None:
+        """Deliver ready messages to ready consumers."""
+        super().pump()
+        if self._ready.count and self._consumers.count:
+            self._want_reach()
+
+    def requeue(self, delivery: Delivery) -> None:
+        """Return `delivery` to its place.
+
+        If it exceeds the delivery limit it is dead-lettered or, without a dead-letter exchange, quarantined.
+        """
+        group = self._group
+        is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
+        if group is None or not is_over or self.settings.dead_letter_exchange is not None:
+            super().requeue(delivery)
+            return
+        self._uncount_unacked(delivery)
+        delivery.attempts += 1
+        delivery.consumer = None
+        group.quarantine(self._level_of(delivery.message), delivery.position, is_quarantined=True)
+        self._quarantined[self._ready.place_of(delivery)] = delivery
+
+    def delete(self) -> int:
+        """Delete the queue: cancel its consumers and drop its messages.
+
+        Returns the number of ready messages.
+        """
+        if self._group is not None:
+            self._group.close()
+        return super().delete()
+
+    # --- what the group says ----------------------------------------------------------------------
+
+    def opened(self) -> None:
+        """Restore what was found, as far as nothing has settled it."""
+        group = self._group
+        assert group is not None
+        for level in group.levels():
+            found = group.remaining(level, self._found.pop(level, None))
+            ClassicQueue.restore(self, level, found)
+            backlog = self._backlogs[level]
+            for position, state in group.returned_positions(level):
+                if state.is_quarantined:
+                    self._take_quarantined(backlog, position)
+        self._found.clear()
+        self.pump()
+
+    def _take_quarantined(self, backlog: QuorumBacklog, position: int) -> None:
+        """Take the recovered message at `position` of `backlog` out of the ready messages."""
+        for peeked in backlog.peek(position, 1):
+            if peeked.place == position:
+                peeked.place = self._ready.place_of(new_delivery(self, peeked.message, position))
+                delivery = self._ready.take(peeked, self)
+                assert delivery is not None, position
+                self._quarantined[peeked.place] = delivery
+
+    def enter(self, message: StoredMessage, level: int, position: int) -> None:
+        """Deliver or enqueue `message`, which is committed."""
+        consumer = self._sole
+        if consumer is None or not consumer.is_ready():
+            consumer = self._next_consumer()
+        if consumer is not None and position < self._group.reach(level):  # type: ignore[union-attr]
+            self._deliver(consumer, self._ready.push_delivered(message, self))
+            return
+        self._enqueue(message)
+        if consumer is not None:
+            self._sole = None
+            self._want_reach()
+
+    def reached(self) -> None:
+        """Deliver what waited for the reach."""
+        group = self._group
+        assert group is not None
+        for level, backlog in self._backlogs.items():
+            backlog.reach = group.reach(level)
+        if self._ready.count:
+            self.pump()
+
+    def delivers_at_once(self) -> bool:
+        """True if messages are likely to be delivered as soon as they are committed."""
+        return self._consumers.count > 0 and self._ready.count < REACH_AHEAD_MAX
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _level_of(self, message: Message) -> int:
+        """The priority level of `message` in this queue."""
+        priority_max = self.settings.priority_max
+        return 0 if priority_max is None else min(message.priority, priority_max)
+
+    def _is_deliverable(self) -> bool:
+        ready = self._ready
+        return not ready.count or ready.is_deliverable()
+
+    def _want_reach(self) -> None:
+        """Ask the group for the right to deliver more, if the next message may not be delivered yet."""
+        group = self._group
+        if group is None or not group.is_open or self._is_deliverable():
+            return
+        for level in sorted(self._backlogs, reverse=True):
+            backlog = self._backlogs[level]
+            if backlog.count and not backlog.is_deliverable():
+                group.want_reach(level, backlog.next_position, self.unacked_count)
+                return
+
+    def is_full_for(self, message: Message) -> bool:
+        """True if the queue would exceed its limits with `message`, beside those that are not committed."""
+        ready, group = self._ready, self._group
+        if group is None:
+            return super().is_full_for(message)
+        if self._length_max >= 0 and ready.count + group.pending_count >= self._length_max:
+            return True
+        byte_count = ready.byte_count + group.pending_bytes + body_size_of(message)
+        return 0 <= self._bytes_max < byte_count
