@@ -41,14 +41,14 @@ class QuorumBacklog(DiskBacklog):
 
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
-        delivery = super().pop(queue)
+        delivery = DiskBacklog.pop(self, queue)
         if self._attempts:
             delivery.attempts = self._attempts.pop(delivery.position, delivery.attempts)
         return delivery
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` messages from place `first` on, in delivery order."""
-        found = super().peek(first, count)
+        found = DiskBacklog.peek(self, first, count)
         if self._attempts:
             for peeked in found:
                 peeked.attempts = self._attempts.get(peeked.place, peeked.attempts)
@@ -57,11 +57,11 @@ class QuorumBacklog(DiskBacklog):
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
         """Return `delivery` to its place; returns its deadline (ms), or -1."""
         self._group.returned(self._cursor.level, delivery.position, delivery.attempts)
-        return super().push_back(delivery, ttl_ms)
+        return DiskBacklog.push_back(self, delivery, ttl_ms)
 
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
         """Restore the messages that were `found`; the backlog must be new."""
-        super().restore(level, found, ttl_ms)
+        DiskBacklog.restore(self, level, found, ttl_ms)
         self.reach = self._group.reach(level)
         self._attempts = {position: state.total for position, state in self._group.returned_positions(level)}
 

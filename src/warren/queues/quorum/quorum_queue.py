@@ -79,7 +79,7 @@ class QuorumQueue(ClassicQueue):
     def restore(self, level: int, found: RecoveredQueue) -> None:
         """Restore the messages of priority `level` that a store has `found`, when the group has opened."""
         if self._group is None:
-            super().restore(level, found)
+            ClassicQueue.restore(self, level, found)
         else:
             self._found[level] = found
 
@@ -99,7 +99,7 @@ class QuorumQueue(ClassicQueue):
         """Propose `message`; REFUSED if the queue is full and rejects publishes."""
         group = self._group
         if group is None:
-            return super().publish(message, confirmation, sequence)
+            return ClassicQueue.publish(self, message, confirmation, sequence)
         self.published_count += 1
         if not self.is_dirty:
             self.mark_stats_dirty()
@@ -133,7 +133,7 @@ class QuorumQueue(ClassicQueue):
 
     def pump(self) -> None:
         """Deliver ready messages to ready consumers."""
-        super().pump()
+        ClassicQueue.pump(self)
         if self._ready.count and self._consumers.count:
             self._want_reach()
 
@@ -145,7 +145,7 @@ class QuorumQueue(ClassicQueue):
         group = self._group
         is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
         if group is None or not is_over or self.settings.dead_letter_exchange is not None:
-            super().requeue(delivery)
+            ClassicQueue.requeue(self, delivery)
             return
         self._uncount_unacked(delivery)
         delivery.attempts += 1
@@ -160,7 +160,7 @@ class QuorumQueue(ClassicQueue):
         """
         if self._group is not None:
             self._group.close()
-        return super().delete()
+        return ClassicQueue.delete(self)
 
     # --- what the group says ----------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class QuorumQueue(ClassicQueue):
         """True if the queue would exceed its limits with `message`, beside those that are not committed."""
         ready, group = self._ready, self._group
         if group is None:
-            return super().is_full_for(message)
+            return ClassicQueue.is_full_for(self, message)
         if self._length_max >= 0 and ready.count + group.pending_count >= self._length_max:
             return True
         byte_count = ready.byte_count + group.pending_bytes + body_size_of(message)
