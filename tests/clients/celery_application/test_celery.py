@@ -126,6 +126,12 @@ def test_a_queue_is_added_and_removed_at_run_time(worker: Worker) -> None:
     assert not left.ready()
 
 
+def has_shrunk(worker: Worker) -> bool:
+    """Ask the pool of `worker` to give up two processes; False if it refuses."""
+    reply = worker.app.control.pool_shrink(2, destination=[worker.name], reply=True, timeout=10)
+    return bool(reply[0][worker.name] == {"ok": "pool will shrink"})
+
+
 def test_the_prefetch_count_follows_the_pool_at_run_time(tmp_path: Path, worker: Worker) -> None:
     go = tmp_path / "go"
     wait_for(lambda: worker.stats()["prefetch_count"] == IDLE_PREFETCH)
@@ -137,9 +143,7 @@ def test_the_prefetch_count_follows_the_pool_at_run_time(tmp_path: Path, worker:
     go.touch()
     assert [result.get(RESULT_S_MAX) for result in results] == [None] * (IDLE_PREFETCH + 6)
     # A pool refuses to shrink while its processes have tasks, which is a moment after they have returned.
-    wait_for(lambda: held_by(worker, "wait_for_file") == 0)
-    reply = worker.app.control.pool_shrink(2, destination=[worker.name], reply=True, timeout=10)
-    assert reply[0][worker.name] == {"ok": "pool will shrink"}
+    wait_for(lambda: has_shrunk(worker))
     wait_for(lambda: worker.stats()["prefetch_count"] == IDLE_PREFETCH)
     assert worker.task("add", 5, 5).delay().get(RESULT_S_MAX) == 10
 
