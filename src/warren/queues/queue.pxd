@@ -52,6 +52,7 @@ cdef class Queue:
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery)
     cpdef reject(self, Delivery delivery)
+    cpdef Message outgoing(self, Delivery delivery)
     cpdef check_return(self)
     cpdef consumer_ready(self, Consumer consumer)
     cpdef pump(self)

@@ -229,6 +229,10 @@ class Queue:
     def count_broker_published(self) -> None:
         """Count the message that the broker itself has just published."""
 
+    def outgoing(self, delivery: Delivery) -> Message:
+        """The message of `delivery` as it is sent to a client, if it was fetched or delivered before."""
+        return delivery.message
+
     def check_return(self) -> None:
         """Raise an AmqpError if the queue takes no messages back."""
 

@@ -149,7 +149,7 @@ class Subscriber(Counters):
             self._got_count += 1
             self.got += 1
             self._host.got += 1
-        message = delivery.message
+        message = queue.outgoing(delivery)
         after = left.to_bytes(4, "big")
         size = len(_GET_OK_IDS) + 9 + len(message.address) + len(after)
         head = b"\x01" + self.channel_number.to_bytes(2, "big") + size.to_bytes(4, "big") + _GET_OK_IDS
@@ -393,12 +393,14 @@ class ChannelSubscription(Consumer):
         host.delivered += 1
         delivery.delivered_at = host.turn.now()
         subscriber.delivered += 1
+        message = delivery.message
         if delivery.attempts:
             subscriber._count_redelivered()
+            message = delivery.queue.outgoing(delivery)
         self.unsettled += 1
         if subscriber.prefetch_max:
             subscriber._serve(self)
-        self._send(delivery.message, subscriber.unacked.add(delivery), delivery.attempts > 0)
+        self._send(message, subscriber.unacked.add(delivery), delivery.attempts > 0)
 
     def deliver_message(self, message: Message, redelivered: bool) -> None:
         """Send `message` without expecting an acknowledgement."""

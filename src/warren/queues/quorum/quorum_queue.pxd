@@ -25,6 +25,7 @@ cdef class QuorumQueue(ClassicQueue):
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef pump(self)
     cpdef requeue(self, Delivery delivery)
+    cpdef Message outgoing(self, Delivery delivery)
     @cython.locals(consumer=Consumer)
     cpdef enter(self, StoredMessage message, int level, uint64_t position)
     cdef bint _is_deliverable(self) except -1

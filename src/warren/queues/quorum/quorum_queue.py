@@ -5,7 +5,7 @@ decide is decided here, with the code of the classic queue, and takes effect for
 committed. Transient messages are stored like persistent ones.
 """
 
-from warren.errors import NotFound
+from warren.errors import NotFound, ResourceLocked
 from warren.limits_raft import REACH_AHEAD_MAX
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
@@ -14,6 +14,7 @@ from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_o
 from warren.queues.backlog import Backlog
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import ACCEPTED, REFUSED, Delivery, QueueHost, new_delivery
+from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
@@ -90,8 +91,8 @@ class QuorumQueue(ClassicQueue):
 
     @property
     def is_local(self) -> bool:
-        """False if its coroutines may wait for the group."""
-        return self._group is None
+        """False: its coroutines may wait for the group."""
+        return False
 
     # --- what clients and others do ---------------------------------------------------------------
 
@@ -115,6 +116,11 @@ class QuorumQueue(ClassicQueue):
 
         With `no_ack` it is settled. It waits until the group agrees that the message may be delivered.
         """
+        if self.settings.single_active_consumer:
+            raise ResourceLocked(
+                f"cannot obtain access to locked queue '{self.name}' in vhost '{self.vhost_name}'. basic.get"
+                " operations are not supported by quorum queues with single active consumer"
+            )
         group = self._group
         while group is not None and not (group.is_open and self._is_deliverable()):
             self._want_reach()
@@ -152,6 +158,10 @@ class QuorumQueue(ClassicQueue):
         delivery.consumer = None
         group.quarantine(self._level_of(delivery.message), delivery.position, is_quarantined=True)
         self._quarantined[self._ready.place_of(delivery)] = delivery
+
+    def outgoing(self, delivery: Delivery) -> Message:
+        """The message of `delivery` with its delivery count, if it was fetched or delivered before."""
+        return with_delivery_count(delivery.message, delivery.attempts)
 
     def delete(self) -> int:
         """Delete the queue: cancel its consumers and drop its messages.
