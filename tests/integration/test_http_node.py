@@ -89,7 +89,7 @@ def test_the_deprecated_health_check_answers(client: HttpClient) -> None:
 def test_feature_flags_are_listed(client: HttpClient) -> None:
     states = {flag["name"]: flag["state"] for flag in client.get("/feature-flags")}
     assert states["user_limits"] == "enabled"
-    assert (states["stream_queue"], states["quorum_queue"]) == ("enabled", "unavailable")
+    assert (states["stream_queue"], states["quorum_queue"]) == ("enabled", "enabled")
     assert client.status("PUT /feature-flags/user_limits/enable", {}) == 204
     assert client.refusal("PUT /feature-flags/nosuch/enable", {}) == (400, "unsupported")
 

@@ -13,8 +13,8 @@ from warren.limits import IMPORTED_AT_ONCE
 from warren.management.managed_node import ManagedNode
 from warren.management.replies import RequestRefused, bad_request, error_reply, missing
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Reply, SetParameter
+from warren.metadata.costly_patterns import costly_pattern
 from warren.metadata.parameters import parameter_refusal
-from warren.metadata.unsupported import unsupported
 from warren.metadata.uri_check import VhostAccess
 from warren.metadata.users import User
 from warren.metadata.vhosts import VhostMetadata
@@ -28,7 +28,7 @@ ACTING_USER: ContextVar[str] = ContextVar("ACTING_USER", default=INTERNAL_USER)
 
 async def propose(node: ManagedNode, command: MetadataCommand) -> Reply:
     """Have `command` applied; raises RequestRefused (400) if it is refused."""
-    reason = unsupported(command)
+    reason = costly_pattern(command)
     if reason is not None:
         raise bad_request(reason)
     reply = await node.proposals.propose(command, ACTING_USER.get())
@@ -52,7 +52,7 @@ def parallel_batches(items: Iterable[T], kind: Callable[[T], object]) -> Iterato
 
 async def propose_parameter(node: ManagedNode, command: SetParameter, access: VhostAccess) -> None:
     """Have a parameter set by a user with `access`; raises RequestRefused with the reason, escaped."""
-    refusal = None if unsupported(command) else parameter_refusal(command, access)
+    refusal = None if costly_pattern(command) else parameter_refusal(command, access)
     if refusal is not None:
         raise bad_request(escaped(refusal.text))
     await propose_checked(node, command, is_escaped=True)
@@ -60,7 +60,7 @@ async def propose_parameter(node: ManagedNode, command: SetParameter, access: Vh
 
 async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_escaped: bool = False) -> None:
     """Have a `command` applied that RabbitMQ validates as a parameter; `is_escaped` escapes the reason."""
-    reason = unsupported(command)
+    reason = costly_pattern(command)
     if reason is None:
         reply = await node.proposals.propose(command, ACTING_USER.get())
         if reply.outcome is not Outcome.REFUSED:

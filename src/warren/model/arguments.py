@@ -11,7 +11,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.errors import PreconditionFailed
 from warren.limits import DELIVERY_LIMIT_DEFAULT, EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
@@ -29,8 +29,6 @@ DELAYED_RETRY_TYPES = ("disabled", "all", "failed", "returned")
 # The policy key that retains what is published to a queue.
 RETAIN = "retain"
 CLASSIC, QUORUM, STREAM = QUEUE_KINDS = ("classic", "quorum", "stream")
-# The types of which queues can be declared; others are checked as RabbitMQ does, and then not implemented.
-SUPPORTED_KINDS = frozenset((CLASSIC, STREAM))
 
 _AGE_UNITS_MS = {
     "Y": 365 * 86_400_000,
@@ -206,7 +204,7 @@ def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
 def check_queue_properties(
     queue: QueueName, kind: str, *, durable: bool, exclusive: bool, auto_delete: bool
 ) -> None:
-    """Raise unless a queue of type `kind` may have these properties, and Warren supports the type."""
+    """Raise PreconditionFailed unless a queue of type `kind` may have these properties."""
     if kind == CLASSIC:
         return
     for is_wrong, name in (
@@ -216,8 +214,6 @@ def check_queue_properties(
     ):
         if is_wrong:
             raise PreconditionFailed(f"invalid property '{name}' for {queue}")
-    if kind not in SUPPORTED_KINDS:
-        raise AmqpNotImplemented(f"queue type '{kind}' is not supported yet: {queue}")
 
 
 def dead_letter_exchange(queue: QueueName, arguments: Arguments) -> ExchangeName | None:

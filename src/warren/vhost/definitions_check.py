@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from warren.errors import AmqpError, AmqpNotImplemented
+from warren.errors import AmqpError
 from warren.limits import DEFINITIONS_NAMED_MAX
 from warren.metadata.commands import (
     Bind,
@@ -14,10 +14,10 @@ from warren.metadata.commands import (
     SetParameter,
     SetPolicy,
 )
+from warren.metadata.costly_patterns import costly_pattern
 from warren.metadata.declared_topology import DEFAULT_EXCHANGES
 from warren.metadata.definitions_import import DefinitionsError
 from warren.metadata.machine import Metadata
-from warren.metadata.unsupported import unsupported
 from warren.model.arguments import check_queue_arguments, check_queue_properties, queue_kind
 from warren.model.names import QueueName
 from warren.routing.exchange import ExchangeSettings
@@ -38,7 +38,7 @@ class CheckedDefinitions(Struct, frozen=True):
             more = len(self.left_out) - DEFINITIONS_NAMED_MAX
             rest = f"; and {more} more" if more > 0 else ""
             raise DefinitionsError(
-                f"nothing was imported, because the document has unsupported objects: {named}{rest}"
+                f"nothing was imported, as the document has entries that are not supported: {named}{rest}"
             )
         return self.commands
 
@@ -46,14 +46,14 @@ class CheckedDefinitions(Struct, frozen=True):
 def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -> CheckedDefinitions:
     """Check `commands`; bindings that their exchanges would refuse are dropped, as in RabbitMQ.
 
-    Left out is what RabbitMQ has and Warren does not support: queues of other types.
+    Left out is what RabbitMQ accepts and Warren does not: regular expressions that are too costly.
     DefinitionsError for an exchange or queue that is invalid anywhere.
     """
     checked: list[MetadataCommand] = []
     left_out: list[str] = []
     exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
     for command in commands:
-        reason = unsupported(command)
+        reason = costly_pattern(command)
         if reason is not None:
             left_out.append(_place(command) + reason.removeprefix("Validation failed\n\n").rstrip())
             continue
@@ -63,9 +63,6 @@ def check_definitions(commands: Iterable[MetadataCommand], metadata: Metadata) -
                 exchanges.setdefault((command.vhost, command.name), (command.type, dict(command.arguments)))
             elif isinstance(command, DeclareQueue):
                 _check_queue(command)
-        except AmqpNotImplemented as error:
-            left_out.append(error.message)
-            continue
         except AmqpError as error:
             raise DefinitionsError(error.message) from None
         if not isinstance(command, Bind) or _is_valid(command, exchanges, metadata):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from warren.errors import AmqpNotImplemented, PreconditionFailed
+from warren.errors import PreconditionFailed
 from warren.model.arguments import (
     DEFAULT_SETTINGS,
     Overflow,
@@ -183,9 +183,8 @@ def test_a_quorum_queue_or_stream_refuses_properties_that_it_cannot_have(
     assert caught.value.message == f"invalid property '{name}' {FOR}"
 
 
-def test_a_quorum_queue_is_not_implemented_and_a_classic_queue_accepts_every_property() -> None:
-    with pytest.raises(AmqpNotImplemented):
-        check_queue_properties(QUEUE, "quorum", durable=True, exclusive=False, auto_delete=False)
+def test_a_durable_quorum_queue_is_accepted_and_a_classic_queue_with_every_property() -> None:
+    check_queue_properties(QUEUE, "quorum", durable=True, exclusive=False, auto_delete=False)
     check_queue_properties(QUEUE, "classic", durable=False, exclusive=True, auto_delete=True)
 
 

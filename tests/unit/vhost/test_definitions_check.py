@@ -10,6 +10,7 @@ from warren.metadata.commands import (
     DeclareQueue,
     MetadataCommand,
     PutVhost,
+    SetPolicy,
 )
 from warren.metadata.definitions_import import DefinitionsError
 from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
@@ -43,22 +44,27 @@ def test_an_invalid_command_is_named(live: LiveVhost, command: MetadataCommand, 
     assert str(caught.value) == text
 
 
-def test_a_feature_of_rabbitmq_that_warren_lacks_is_named(live: LiveVhost) -> None:
-    kept = DeclareQueue(vhost="v", name="kept")
+def test_queues_of_every_type_are_kept(live: LiveVhost) -> None:
     commands: list[MetadataCommand] = [
         DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
-        kept,
+        DeclareQueue(vhost="v", name="s", durable=True, arguments={"x-queue-type": "stream"}),
         PutVhost(name="w", default_queue_type="quorum"),
     ]
-    found = check_definitions(commands, live.metadata)
-    left_out = [
-        "queue type 'quorum' is not supported yet: queue 'q' in vhost 'v'",
-        "queue type 'quorum' is not supported yet: default of vhost 'w'",
-    ]
-    assert found == CheckedDefinitions([kept], left_out)
-    with pytest.raises(DefinitionsError) as caught:
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [])
+
+
+def test_a_pattern_that_is_too_large_is_named(live: LiveVhost) -> None:
+    kept = DeclareQueue(vhost="v", name="kept")
+    found = check_definitions([policy(0), kept], live.metadata)
+    assert found.commands == [kept]
+    assert [text.partition(":")[0] for text in found.left_out] == ["policy 'p0' in vhost 'v'"]
+    with pytest.raises(DefinitionsError, match="policy 'p0' in vhost 'v'"):
         found.complete()
-    assert [text for text in left_out if text not in str(caught.value)] == []
+
+
+def policy(number: int) -> SetPolicy:
+    """A policy whose pattern is refused, because it is too large."""
+    return SetPolicy(vhost="v", name=f"p{number}", pattern="(a{999}){999}", definition={"expires": 1})
 
 
 def test_what_another_broker_has_declared_for_its_federation_is_kept(live: LiveVhost) -> None:
@@ -74,14 +80,11 @@ def test_what_another_broker_has_declared_for_its_federation_is_kept(live: LiveV
 
 
 def test_the_first_invalid_commands_are_named_and_the_others_counted(live: LiveVhost) -> None:
-    arguments = {"x-queue-type": "quorum"}
-    commands: list[MetadataCommand] = [
-        DeclareQueue(vhost="v", name=f"q{number}", durable=True, arguments=arguments)
-        for number in range(DEFINITIONS_NAMED_MAX + 2)
-    ]
+    commands: list[MetadataCommand] = [policy(number) for number in range(DEFINITIONS_NAMED_MAX + 2)]
     with pytest.raises(DefinitionsError) as caught:
         check_definitions(commands, live.metadata).complete()
-    assert str(caught.value).endswith("queue 'q99' in vhost 'v'; and 2 more")
+    assert f"policy 'p{DEFINITIONS_NAMED_MAX - 1}'" in str(caught.value)
+    assert str(caught.value).endswith("; and 2 more")
 
 
 def test_a_binding_that_its_exchange_refuses_is_skipped(live: LiveVhost) -> None:

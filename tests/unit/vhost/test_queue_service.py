@@ -8,7 +8,6 @@ from tests.unit.vhost.conftest import LiveVhost, ran
 from warren.errors import (
     AccessRefused,
     AmqpError,
-    AmqpNotImplemented,
     InternalError,
     NotFound,
     PreconditionFailed,
@@ -213,7 +212,7 @@ def test_deleting_returns_the_message_count_and_missing_queues_are_no_error(live
     assert delete(live, "q", if_empty=True, if_unused=True) == 0
 
 
-def test_quorum_queues_are_checked_and_then_not_implemented(live: LiveVhost) -> None:
+def test_quorum_queues_are_checked_and_then_declared(live: LiveVhost) -> None:
     quorum = {"x-queue-type": "quorum"}
     assert error(PreconditionFailed, declare, live, "q", arguments=quorum) == (
         "invalid property 'non-durable' for queue 'q' in vhost 'v'"
@@ -221,8 +220,10 @@ def test_quorum_queues_are_checked_and_then_not_implemented(live: LiveVhost) -> 
     assert error(PreconditionFailed, declare, live, "", arguments=quorum, durable=True) == (
         "Cannot declare a server-named queue for type rabbit_quorum_queue"
     )
-    assert "'quorum' is not supported yet" in error(
-        AmqpNotImplemented, declare, live, "q", arguments=quorum, durable=True
+    assert declare(live, "q", arguments=quorum, durable=True).name == "q"
+    assert error(PreconditionFailed, declare, live, "q", durable=True) == (
+        "inequivalent arg 'x-queue-type' for queue 'q' in vhost 'v': "
+        "received none but current is the value 'quorum' of type 'longstr'"
     )
 
 
@@ -230,13 +231,17 @@ def test_the_default_queue_type_of_a_vhost_is_used_where_possible(live: LiveVhos
     live.apply(PutVhost(name="v", default_queue_type="quorum"))
     declare(live, "transient")
     declare(live, "exclusive", exclusive=True, durable=True)
-    error(AmqpNotImplemented, declare, live, "durable", durable=True)
+    declare(live, "durable", durable=True)
     declare(live, "classic", durable=True, arguments={"x-queue-type": "classic"})
     live.apply(PutVhost(name="v", default_queue_type="classic"))
     declare(live, "said")
     vhost = live.metadata.vhost("v")
     assert vhost is not None
-    assert vhost.topology.queues["said"].arguments == {"x-queue-type": "classic"}
+    queues = vhost.topology.queues
+    assert queues["said"].arguments == {"x-queue-type": "classic"}
+    assert [queues[name].kind for name in ("transient", "exclusive", "durable", "classic")] == [
+        "classic", "classic", "quorum", "classic"
+    ]  # fmt: skip
 
 
 def test_a_queue_can_be_consumed_by_users_with_read_permission(live: LiveVhost) -> None:

@@ -132,7 +132,7 @@ function NewQueue({ close }: { close: () => void }) {
     <Form submit="Create" action={create}>
       <VhostField />
       <Field name="name" label="Name" required />
-      <Field name="type" label="Type" choices={["classic", "stream"]} />
+      <Field name="type" label="Type" choices={["classic", "quorum", "stream"]} />
       <Field
         name="durable"
         label="Durability"

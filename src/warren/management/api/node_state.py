@@ -25,7 +25,7 @@ _FLAGS = {
     "empty_basic_get_metric": ("Each basic.get of an empty queue is counted", True),
     "implicit_default_bindings": ("Bindings of the default exchange are implicit", True),
     "maintenance_mode_status": ("Nodes have a maintenance mode", True),
-    "quorum_queue": ("Queues of type quorum", False),
+    "quorum_queue": ("Queues of type quorum", True),
     "stream_queue": ("Queues of type stream", True),
     "user_limits": ("Users can have limits of connections and channels", True),
     "virtual_host_metadata": ("Virtual hosts have a description and tags", True),

@@ -1,4 +1,4 @@
-"""Refuses commands that are too costly, or need queues of a type that is not supported.
+"""Refuses commands with regular expressions that are too costly.
 
 They are refused before they reach the metadata, which still reads those in an older log.
 """
@@ -8,32 +8,20 @@ from collections.abc import Mapping
 from warren.metadata import validation
 from warren.metadata.commands import (
     MetadataCommand,
-    PutVhost,
     SetParameter,
     SetPermissions,
     SetPolicy,
     SetTopicPermissions,
 )
 from warren.metadata.policies import UPSTREAM_PATTERN
-from warren.model.arguments import QUEUE_KINDS, SUPPORTED_KINDS
 from warren.model.patterns import TOO_LARGE, is_too_large
 
 
-def unsupported(command: MetadataCommand) -> str | None:
-    """The reason why `command` is refused, with the text of a RabbitMQ without the plugin.
-
-    None if it is not.
-    """
+def costly_pattern(command: MetadataCommand) -> str | None:
+    """The reason why `command` is refused, with RabbitMQ's text for an invalid pattern; None if it is not."""
     for pattern in _patterns(command):
         if is_too_large(pattern):
             return validation.failed([validation.invalid_pattern("pattern", TOO_LARGE, 0)])
-    return _unsupported_type(command) if isinstance(command, PutVhost) else None
-
-
-def _unsupported_type(command: PutVhost) -> str | None:
-    kind = command.default_queue_type
-    if kind in QUEUE_KINDS and kind not in SUPPORTED_KINDS:
-        return f"queue type '{kind}' is not supported yet: default of vhost '{command.name}'"
     return None
 
 
