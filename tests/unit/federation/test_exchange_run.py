@@ -45,11 +45,11 @@ def test_settings_that_are_arguments_of_the_queue_at_the_upstream(
     assert queue_arguments(sites) == {"x-internal-purpose": "federation", **expected}
 
 
-def test_a_type_of_queue_that_the_upstream_does_not_have_is_the_reason_of_the_link() -> None:
-    sites = TwoSites().start()
-    sites.declare()
-    sites.federate(queue_type="quorum")
-    assert sites.link.status().reason.startswith("source: 540 NOT_IMPLEMENTED"), sites.link.status().reason
+def test_messages_wait_at_the_upstream_in_a_quorum_queue_if_it_says_so() -> None:
+    sites = federated(queue_type="quorum")
+    assert queue_arguments(sites)["x-queue-type"] == "quorum"
+    sites.publish_there("a", b"one")
+    assert sites.bodies_here() == [b"one"]
 
 
 def test_expired_messages_at_the_upstream_do_not_arrive() -> None:
