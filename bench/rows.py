@@ -20,6 +20,8 @@ FIFTY_IN_STEP = {"producers": 50, "consumers": 50, "queues": 50, "confirm_window
 # acknowledgement are written to the disk by neither broker.
 IN_HUNDREDS = {"is_persistent": True, "ack_every": 100, "prefetch": 1000}
 CONFIRMED = IN_HUNDREDS | {"confirm_window": 1000}
+TWENTY = {"size": 1024, "producers": 20, "consumers": 20, "queues": 20, "confirm_window": 100}
+QUORUM = {"queue_type": "quorum"}
 
 ROWS = [
     Row(name="a16", text="16 B transient, automatic acks", load={}, reach=0.4),
@@ -60,8 +62,7 @@ ROWS = [
     Row(
         name="20x20",
         text="20 producers, 20 queues, 1 KiB persistent, window 100",
-        load=CONFIRMED
-        | {"size": 1024, "producers": 20, "consumers": 20, "queues": 20, "confirm_window": 100},
+        load=CONFIRMED | TWENTY,
         reach=2.0,
     ),
     Row(
@@ -69,6 +70,26 @@ ROWS = [
         text="50 connections, confirm window 1, persistent, each acked",
         load=FIFTY_IN_STEP | {"is_persistent": True, "ack_every": 1},
         reach=22,
+    ),
+    Row(
+        name="q16",
+        text="quorum queue: 16 B, confirms, acks in hundreds",
+        load=CONFIRMED | QUORUM,
+    ),
+    Row(
+        name="q1k",
+        text="quorum queue: 1 KiB, confirms, acks in hundreds",
+        load=CONFIRMED | QUORUM | {"size": 1024},
+    ),
+    Row(
+        name="q20x20",
+        text="20 producers, 20 quorum queues, 1 KiB, window 100",
+        load=CONFIRMED | QUORUM | TWENTY,
+    ),
+    Row(
+        name="qsync50",
+        text="50 connections, 50 quorum queues, confirm window 1, each acked",
+        load=FIFTY_IN_STEP | QUORUM | {"is_persistent": True, "ack_every": 1},
     ),
     Row(
         name="latencyp",

@@ -41,6 +41,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         {"rate": 5000},
     ),
 }
+QUEUE_TYPES = ("classic", "quorum")
 # The options of a traffic scenario: field of Load, help text, minimum.
 NUMBERS = {
     "size": ("size of a body in bytes", 0),
@@ -150,6 +151,12 @@ def _add_traffic(name: str, text: str, preset: dict[str, Any]) -> None:
     ]
     options += [
         click.Option(["--persistent"], is_flag=True, help="durable queues, persistent messages"),
+        click.Option(
+            ["--queue-type"],
+            type=click.Choice(QUEUE_TYPES),
+            default="",
+            help="type of the queues, which are durable then; by default what the broker declares",
+        ),
         seconds_option("--warmup", "seconds before the measurement", 1.0),
         DURATION,
     ]

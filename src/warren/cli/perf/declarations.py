@@ -19,6 +19,7 @@ from warren.wire.methods import (
     QueueDelete,
     QueueDeleteOk,
 )
+from warren.wire.table import Table
 
 CHANNEL = 1
 # Progress is reported after this many declarations.
@@ -71,9 +72,11 @@ def declare(
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
     """Declare everything for `load` on channel 1 of `connection`; `tell` is called with the progress."""
-    durable = load.is_persistent
+    durable = load.is_durable
+    arguments: Table = {"x-queue-type": load.queue_type} if load.queue_type else {}
     queues: list[Method] = [
-        QueueDeclare(queue=names.queue(number), durable=durable) for number in range(load.queues)
+        QueueDeclare(queue=names.queue(number), durable=durable, arguments=arguments)
+        for number in range(load.queues)
     ]
     _call_all(connection, queues, QueueDeclareOk, lambda count: tell(f"queues declared: {count}"))
     if not load.exchange_type:

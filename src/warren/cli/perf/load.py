@@ -19,6 +19,7 @@ class Load:
     target: Target
     size: int = 16
     is_persistent: bool = False
+    queue_type: str = ""  # x-queue-type of the queues, which are durable then; empty: the broker's default
     producers: int = 1
     consumers: int = 1
     queues: int = 1
@@ -49,6 +50,11 @@ class Load:
             )
         if self.exchange_type == "topic" and self.bindings < 1:
             raise ValueError("a topic load needs at least one binding")
+
+    @property
+    def is_durable(self) -> bool:
+        """True if its queues are durable."""
+        return self.is_persistent or bool(self.queue_type)
 
     @property
     def copies(self) -> int:
