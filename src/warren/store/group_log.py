@@ -21,7 +21,6 @@ entries are released when the CUT is durable, and their positions in the store a
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice, repeat
 from typing import Protocol
 
 from warren.limits_raft import (
@@ -87,9 +86,10 @@ class GroupLog(ConfirmListener):
         self._is_announced = False
         # The STATE of a new log, which stands before everything else of its first batch.
         self._first_state = b""
-        # Messages that are in the store and in no entry yet, in order, each with its level; and the positions
+        # Messages that are in the store and in no entry yet, in order; the level of each; and the positions
         # behind them, by level.
-        self._placed: deque[tuple[int, StoredMessage]] = deque()
+        self._placed: list[StoredMessage] = []
+        self._placed_levels = bytearray()
         self._placed_ends: dict[int, int] = {}
         # True while the store has this log on its list for the next batch.
         self._is_listed = False
@@ -110,9 +110,7 @@ class GroupLog(ConfirmListener):
         _check_size("configuration", configuration, GROUP_CONFIGURATION_SIZE_MAX)
         state.snapshot = GroupSnapshot(configuration=configuration)
         log = GroupLog(store, state)
-        log._first_state = log._encoded_state()
-        log._list_for_prepare()
-        log._changed(len(configuration))
+        log.begin()
         return log
 
     @staticmethod
@@ -120,6 +118,12 @@ class GroupLog(ConfirmListener):
         """The log of group `number` that is in `store`, such as one that was recovered."""
         found = store.group_log(number)
         return found if isinstance(found, GroupLog) else None
+
+    def begin(self) -> None:
+        """Have the first STATE of this new log written."""
+        self._first_state = self._encoded_state()
+        self._list_for_prepare()
+        self._changed(len(self._state.snapshot.configuration))
 
     # --- what the log contains --------------------------------------------------------------------
 
@@ -263,14 +267,15 @@ class GroupLog(ConfirmListener):
 
         The listener's `prepare` is called before the batch with the message is made.
         """
-        position = self._placed_ends.get(level)
-        if position is None:
-            position = self.end(level)
-        state = self._state
-        self._store.append(message, self._store.cursor(state.number, level), state.stored(level, position))
-        self._placed.append((level, message))
+        end = self._placed_ends.get(level)
+        position = self.end(level) if end is None else end
+        state, store = self._state, self._store
+        store.append(message, store.cursor(state.number, level), state.stored(level, position))
+        self._placed.append(message)
+        self._placed_levels.append(level)
         self._placed_ends[level] = position + 1
-        self.announce()
+        if not self._is_announced:
+            self.announce()
         return position
 
     def unplace(self) -> None:
@@ -278,15 +283,14 @@ class GroupLog(ConfirmListener):
         if not self._placed:
             return
         state, firsts = self._state, {level: self.end(level) for level in self._placed_ends}
-        for level, message in self._placed:
+        for level, message in zip(self._placed_levels, self._placed, strict=True):
             position = firsts[level]
             firsts[level] = position + 1
             cursor = self._store.cursor(state.number, level)
             # The number of the CUT, which follows.
             self._void.append((self.ticket + 1, cursor, state.stored(level, position), message))
         ends = {level: state.stored(level, end - 1) + 1 for level, end in self._placed_ends.items()}
-        self._placed.clear()
-        self._placed_ends.clear()
+        self._forget_placed()
         self._records.append((CUT, encode_cut(state.number, state.last + 1, self._skip(ends))))
         self._changed(0)
 
@@ -308,9 +312,7 @@ class GroupLog(ConfirmListener):
             raise ValueError(f"the entries of group {state.number} since its snapshot are too large")
         state.append(entry)
         if messages is None:
-            self._messages[entry.index] = [self._placed.popleft()[1] for _ in range(entry.message_count)]
-            if not self._placed:
-                self._placed_ends.clear()
+            self._messages[entry.index] = self._take_placed(entry.message_count)
         else:
             store = self._store
             for (cursor, position), message in zip(self._places(entry), messages, strict=True):
@@ -367,8 +369,7 @@ class GroupLog(ConfirmListener):
         Messages that were placed, and that nobody has released, are forgotten with the cursors of the queue.
         """
         self.listener = None
-        self._placed.clear()
-        self._placed_ends.clear()
+        self._forget_placed()
         self._store.drop_group_log(self.number)
 
     # --- confirms of the store --------------------------------------------------------------------
@@ -385,7 +386,7 @@ class GroupLog(ConfirmListener):
             _, at = self._unwritten.popleft()
             # The entry may have been cut, and another one with its index be on its way.
             if at in self._messages:
-                self._messages[at] = [_written(message) for message in self._messages[at]]
+                _locate(self._messages[at])
         self._release_void(last)
         if self.listener is not None:
             self.listener.written(last, index, term)
@@ -473,9 +474,25 @@ class GroupLog(ConfirmListener):
         """True if the messages of `entry` are there: `messages`, or the first ones of those placed."""
         if messages is not None:
             return len(messages) == entry.message_count and not self._placed
-        levels = [level for run in entry.runs for level in repeat(run.level, run.count)]
-        placed = [level for level, _ in islice(self._placed, len(levels))]
-        return levels == placed
+        levels = b"".join(bytes((run.level,)) * run.count for run in entry.runs)
+        return self._placed_levels.startswith(levels)
+
+    def _take_placed(self, count: int) -> list[StoredMessage | int]:
+        """The first `count` of the messages that were placed, which are in an entry now."""
+        taken: list[StoredMessage | int] = []
+        if count == len(self._placed):
+            taken += self._placed
+            self._forget_placed()
+        else:
+            taken += self._placed[:count]
+            del self._placed[:count]
+            del self._placed_levels[:count]
+        return taken
+
+    def _forget_placed(self) -> None:
+        self._placed.clear()
+        self._placed_levels.clear()
+        self._placed_ends.clear()
 
     def _list_for_prepare(self) -> None:
         if not self._is_preparing:
@@ -534,9 +551,11 @@ class GroupLog(ConfirmListener):
             raise IndexError(index)
 
 
-def _written(message: StoredMessage | int) -> StoredMessage | int:
-    """The location of `message`, once it is written."""
-    return message if isinstance(message, int) else message.location or message
+def _locate(messages: list[StoredMessage | int]) -> None:
+    """Replace each of `messages` that is written by its location."""
+    for place, message in enumerate(messages):
+        if isinstance(message, StoredMessage) and message.location:
+            messages[place] = message.location
 
 
 def _location(found: RecoveredQueue, position: int) -> int:

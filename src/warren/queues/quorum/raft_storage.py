@@ -7,6 +7,7 @@ around it has a checksum:
     │ replicas of these four, in this order: replica u32 …
 """
 
+from collections import deque
 from collections.abc import Sequence
 from struct import Struct as Layout
 
@@ -49,8 +50,9 @@ class GroupStorage:
 
     def __init__(self, log: GroupLog) -> None:
         self._log = log
-        # Entries that were written since the start, by index, as they were proposed: with the same sizes.
-        self._entries: dict[int, Entry] = {}
+        # The last entries of the log, those that were written since the start, as they were proposed: with the
+        # same sizes. They follow one another.
+        self._written: deque[Entry] = deque()
 
     # --- what the core reads ----------------------------------------------------------------------
 
@@ -82,7 +84,7 @@ class GroupStorage:
         found: list[Entry] = []
         size = 0
         for index in range(first, last + 1):
-            entry = self._entries.get(index) or _read(self._log, index)
+            entry = self._entry(index)
             size += entry_bytes(entry)
             if found and size > bytes_max:
                 break
@@ -113,12 +115,14 @@ class GroupStorage:
         return log.ticket
 
     def _append(self, entries: Sequence[Entry], commit: int) -> None:
-        log, written = self._log, self._entries
+        log, written = self._log, self._written
         first = entries[0].index
         if first <= log.last:
             log.cut(first)
-        for index in [each for each in written if each < log.first or each >= first]:
-            del written[index]
+        while written and written[-1].index >= first:
+            written.pop()
+        while written and written[0].index < log.first:
+            written.popleft()
         for entry in entries:
             payload = entry.payload
             runs: tuple[PositionRun, ...] = ()
@@ -133,7 +137,14 @@ class GroupStorage:
                     commands=commands,
                 )
             )  # fmt: skip
-            written[entry.index] = entry
+            written.append(entry)
+
+    def _entry(self, index: int) -> Entry:
+        """Entry `index`, as it was proposed or as the log has it."""
+        written = self._written
+        if written and index >= written[0].index:
+            return written[index - written[0].index]
+        return _read(self._log, index)
 
 
 def encode_configuration(configuration: Configuration) -> bytes:
