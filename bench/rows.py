@@ -72,6 +72,16 @@ ROWS = [
         reach=22,
     ),
     Row(
+        name="latencyp",
+        text="5000/s, 1 KiB persistent, to its confirm",
+        load=IN_HUNDREDS | {"rate": 5000, "size": 1024, "confirm_window": 1},
+        figure="confirm_p50_us",
+        reach=250,
+    ),
+]
+# The loads of b16, b1k, 20x20 and sync50p, in quorum queues of one member.
+QUORUM_ROWS = [
+    Row(
         name="q16",
         text="quorum queue: 16 B, confirms, acks in hundreds",
         load=CONFIRMED | QUORUM,
@@ -91,12 +101,6 @@ ROWS = [
         text="50 connections, 50 quorum queues, confirm window 1, each acked",
         load=FIFTY_IN_STEP | QUORUM | {"is_persistent": True, "ack_every": 1},
     ),
-    Row(
-        name="latencyp",
-        text="5000/s, 1 KiB persistent, to its confirm",
-        load=IN_HUNDREDS | {"rate": 5000, "size": 1024, "confirm_window": 1},
-        figure="confirm_p50_us",
-        reach=250,
-    ),
 ]
+ALL_ROWS = ROWS + QUORUM_ROWS
 LATENCY_ROWS = ("latency", "latencyp")

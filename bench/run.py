@@ -24,7 +24,7 @@ from links import MEASUREMENTS, links_table, measure_links
 from links import starters as link_starters
 from machine import loop_ms, sync_us
 from measurement import measurement
-from rows import LATENCY_ROWS, ROWS, Row
+from rows import ALL_ROWS, LATENCY_ROWS, Row
 from samples import NAMES, Samples, lines_table
 from store import LINES as STORE_LINES
 from store import MESSAGES_STEP, measure_store
@@ -92,8 +92,8 @@ def main() -> None:
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
-    wanted = arguments.rows or [MEMORY, *(row.name for row in ROWS), STORE, LINKS, SPARK]
-    rows = [row for row in ROWS if row.name in wanted]
+    wanted = arguments.rows or [MEMORY, *(row.name for row in ALL_ROWS), STORE, LINKS, SPARK]
+    rows = [row for row in ALL_ROWS if row.name in wanted]
     tables: list[tuple[list[str], Table]] = []
     if MEMORY in wanted:
         tables.append(([MEMORY], lambda: memory_table(comparison, plan)))
@@ -196,7 +196,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter runs: a first impression")
     parser.add_argument("--pairs", type=int, default=0, help="how often each row is measured")
-    names = [MEMORY, *(row.name for row in ROWS), STORE, LINKS, SPARK]
+    names = [MEMORY, *(row.name for row in ALL_ROWS), STORE, LINKS, SPARK]
     parser.add_argument("--rows", nargs="*", choices=names, help="only these rows and tables")
     parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the table `store`")
     parser.add_argument("--only", choices=NAMES, help="only this broker")
@@ -351,7 +351,7 @@ def latency_table(traffic: dict[str, Samples]) -> str:
 
 def promise(name: str, wanted: str) -> str:
     """Return the target for a figure of a row, if the row has one."""
-    row = next(row for row in ROWS if row.name == name)
+    row = next(row for row in ALL_ROWS if row.name == name)
     return f"<= {row.reach:g}" if row.figure == wanted else ""
 
 

@@ -554,8 +554,10 @@ class GroupLog(ConfirmListener):
 def _locate(messages: list[StoredMessage | int]) -> None:
     """Replace each of `messages` that is written by its location."""
     for place, message in enumerate(messages):
-        if isinstance(message, StoredMessage) and message.location:
-            messages[place] = message.location
+        if isinstance(message, StoredMessage):
+            written = message
+            if written.location:
+                messages[place] = written.location
 
 
 def _location(found: RecoveredQueue, position: int) -> int:

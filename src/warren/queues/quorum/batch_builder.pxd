@@ -31,6 +31,8 @@ cdef class BatchBuilder:
     cdef uint64_t _settled_bytes
     cdef object _settled_reason
 
+    cpdef bint is_full(self) except -1
+    cpdef bint is_empty(self) except -1
     cpdef enqueue(self, object enqueuer, uint64_t number, int level, uint64_t position)
     cpdef settle(self, int level, uint64_t position, uint64_t size, object reason)
     cdef _grow(self, Py_ssize_t size)

@@ -81,19 +81,17 @@ class BatchBuilder:
         self._settled_bytes = 0
         self._settled_reason = SettleReason.ACKNOWLEDGED
 
-    @property
     def is_full(self) -> bool:
         """True if nothing but a reach may be added before the batch is taken."""
         return self._size > _FULL_SIZE or len(self._runs) >= _RUNS_MAX - 1
 
-    @property
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""
         return self._size == _EMPTY_SIZE and not self._reaches
 
     def enqueue(self, enqueuer: Enqueuer, number: int, level: int, position: int) -> None:
         """Add a message that `enqueuer` numbered, and that was placed at `position` of `level`."""
-        if number == self._next_number and enqueuer == self._enqueuer:
+        if number == self._next_number and (enqueuer is self._enqueuer or enqueuer == self._enqueuer):
             self._enqueued_count += 1
         else:
             self._end_enqueued()
@@ -167,11 +165,6 @@ class BatchBuilder:
         """Add that `enqueuer` is gone and publishes nothing more."""
         self._grow(FORGET_SIZE)
         self._forgotten.append(enqueuer)
-
-    def runs(self) -> list[PositionRun]:
-        """The positions of all messages that were added."""
-        self._end_run()
-        return self._runs.copy()
 
     def take(self) -> QuorumBatch:
         """Everything that was added since the last call."""

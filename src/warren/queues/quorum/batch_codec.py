@@ -15,16 +15,17 @@ overlap. The order of the kinds is that in which they are applied: of a position
 settled, nothing is left. A change of this format has another version.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
-from itertools import starmap
 from struct import Struct as Layout
+from typing import Any
 
 from msgspec import Struct
 
 from warren.store.group_record import PositionRun
 
 VERSION = 1
+_HEAD = bytes((VERSION,))
 
 _ENQUEUE, _REACH, _RETURN, _QUARANTINE, _SETTLE, _FORGET = range(1, 7)
 _SECTION = Layout(">BI")
@@ -141,30 +142,45 @@ def encode(batch: QuorumBatch) -> bytes:
     """The commands of `batch`; its runs are a part of the entry."""
     assert _divides(batch.enqueued, batch.runs), batch
     assert _is_in_order(batch.settled), batch
-    rows: dict[int, list[tuple[int, ...]]] = {
-        _ENQUEUE: [
-            (each.enqueuer.node, each.enqueuer.incarnation, each.first, each.count) for each in batch.enqueued
-        ],
-        _REACH: [(each.level << _LEVEL_SHIFT | each.position,) for each in batch.reaches],
-        _RETURN: [
-            (run.level << _LEVEL_SHIFT | run.first, run.count, run.counted, run.total)
-            for run in batch.returned
-        ],
-        _QUARANTINE: [
-            (run.level << _LEVEL_SHIFT | run.first, run.count, run.is_quarantined)
-            for run in batch.quarantined
-        ],
-        _SETTLE: [
-            (run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason) for run in batch.settled
-        ],
-        _FORGET: [(each.node, each.incarnation) for each in batch.forgotten],
-    }
+    sections: tuple[tuple[int, tuple[Any, ...], Callable[[Any], tuple[int, ...]]], ...] = (
+        (_ENQUEUE, batch.enqueued, _enqueue_row),
+        (_REACH, batch.reaches, _reach_row),
+        (_RETURN, batch.returned, _returned_row),
+        (_QUARANTINE, batch.quarantined, _quarantined_row),
+        (_SETTLE, batch.settled, _settled_row),
+        (_FORGET, batch.forgotten, _forgotten_row),
+    )
     parts: list[bytes] = []
-    for kind, items in rows.items():
+    for kind, items, row in sections:
         if items:
+            pack = _LAYOUTS[kind].pack
             parts.append(_SECTION.pack(kind, len(items)))
-            parts += starmap(_LAYOUTS[kind].pack, items)
-    return b"".join((bytes((VERSION,)), *parts)) if parts else b""
+            parts += [pack(*row(each)) for each in items]
+    return b"".join((_HEAD, *parts)) if parts else b""
+
+
+def _enqueue_row(each: Enqueue) -> tuple[int, ...]:
+    return each.enqueuer.node, each.enqueuer.incarnation, each.first, each.count
+
+
+def _reach_row(each: Reach) -> tuple[int, ...]:
+    return (each.level << _LEVEL_SHIFT | each.position,)
+
+
+def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
+    return run.level << _LEVEL_SHIFT | run.first, run.count, run.counted, run.total
+
+
+def _quarantined_row(run: QuarantinedRun) -> tuple[int, ...]:
+    return run.level << _LEVEL_SHIFT | run.first, run.count, run.is_quarantined
+
+
+def _settled_row(run: SettledRun) -> tuple[int, ...]:
+    return run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason
+
+
+def _forgotten_row(each: Enqueuer) -> tuple[int, ...]:
+    return each.node, each.incarnation
 
 
 def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:

@@ -4,17 +4,21 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
 from warren.queues.quorum.pending_batch cimport PendingBatch
+from warren.queues.quorum.batch_builder cimport BatchBuilder
+from warren.queues.quorum.machine cimport QuorumMachine
+from warren.replication.driver cimport RaftDriver
 from warren.store.cursor cimport QueueCursor
+from warren.store.group_log cimport GroupLog
 from warren.store.message_store cimport MessageStore
 
 cdef int _BODY_ON_DISK
 cdef int64_t _BATCH_SIZE
 
 cdef class QuorumGroup:
-    cdef object _log
+    cdef GroupLog _log
     cdef MessageStore _store
     cdef object _owner
-    cdef object _driver
+    cdef RaftDriver _driver
     cdef object _enqueuer
     cdef uint64_t _number
     cdef PendingBatch _pending
@@ -24,7 +28,7 @@ cdef class QuorumGroup:
     cdef dict _ends
     cdef list _settled_before
     cdef list _opening
-    cdef readonly object machine
+    cdef readonly QuorumMachine machine
     cdef readonly bint is_open
     cdef readonly bint is_closed
     cdef readonly Py_ssize_t pending_count
@@ -38,6 +42,15 @@ cdef class QuorumGroup:
     @cython.final
     cdef PendingBatch _next_batch(self)
     @cython.final
+    @cython.locals(builder=BatchBuilder)
+    cdef bint _propose(self, PendingBatch pending) except -1
+    @cython.final
+    @cython.locals(pending=PendingBatch)
+    cdef _apply_proposed(self, entry)
+    @cython.final
     cdef PendingBatch _room(self)
+    @cython.final
+    @cython.locals(message=StoredMessage, cursor=QueueCursor, position=uint64_t)
+    cdef _release_all(self, list releases)
     @cython.final
     cdef _release(self, StoredMessage message, QueueCursor cursor, uint64_t position)

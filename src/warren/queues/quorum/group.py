@@ -15,7 +15,6 @@ Positions are those of the store; `GroupLog.logical` gives the ones that all mem
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from functools import partial
 from typing import Protocol
 
 from warren.limits_raft import (
@@ -56,8 +55,8 @@ class GroupOwner(Protocol):
     def opened(self) -> None:
         """The group leads, and has applied everything of earlier runs."""
 
-    def enter(self, message: StoredMessage, level: int, position: int) -> None:
-        """`message`, at `position` of `level` in the store, is committed."""
+    def enter(self, batch: PendingBatch) -> None:
+        """The messages of `batch` are committed."""
 
     def reached(self) -> None:
         """More messages can be delivered."""
@@ -124,7 +123,7 @@ class QuorumGroup:
     ) -> None:
         """Publish `message` with priority `level`; it enters the queue when that is committed."""
         pending = self._pending
-        if pending.byte_count >= _BATCH_SIZE or pending.builder.is_full:
+        if pending.byte_count >= _BATCH_SIZE or pending.builder.is_full():
             pending = self._next_batch()
         position = self._log.place(message, level)
         self._number += 1
@@ -157,7 +156,8 @@ class QuorumGroup:
         for low, high in self._log.logical_ranges(level, first, end):
             self._room().builder.settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
         pending = self._pending
-        pending.callbacks.append(partial(self._store.finish, cursor, first, end))
+        store = self._store
+        pending.callbacks.append(lambda: store.finish(cursor, first, end))
         self._log.announce_later()
 
     def quarantine(self, level: int, position: int, *, is_quarantined: bool) -> None:
@@ -340,8 +340,7 @@ class QuorumGroup:
         for batch in batches:
             for message, level, position in zip(batch.messages, batch.levels, batch.positions, strict=True):
                 self._store.release(message, self._store.cursor(self._log.number, level), position)
-            for message, cursor, position in batch.releases:
-                self._release(message, cursor, position)
+            self._release_all(batch.releases)
             batch.answer()
         self.pending_count = self.pending_bytes = 0
         self._log.drop()
@@ -358,15 +357,15 @@ class QuorumGroup:
     def _room(self) -> PendingBatch:
         """The batch that takes another command."""
         pending = self._pending
-        return self._next_batch() if pending.builder.is_full else pending
+        return self._next_batch() if pending.builder.is_full() else pending
 
     def _propose(self, pending: PendingBatch) -> bool:
         """Propose `pending`; False if too much is uncommitted."""
         batch = pending.batch
         if batch is None:
             if pending.messages and self._owner.delivers_at_once():
-                for level, position in pending.ends.items():
-                    pending.builder.raise_reach(level, self._log.logical(level, position))
+                for level, end in pending.ends.items():
+                    pending.builder.raise_reach(level, self._log.logical(level, end))
             batch = pending.batch = pending.builder.take()
         commands = encode(batch)
         payload = QuorumPayload(batch.runs, commands)
@@ -379,16 +378,16 @@ class QuorumGroup:
         assert pending.index == entry.index, entry.index
         assert pending.batch is not None
         self.machine.apply(pending.batch)
-        for message, cursor, position in pending.releases:
-            self._release(message, cursor, position)
+        self._release_all(pending.releases)
         owner = self._owner
         self.pending_count -= len(pending.messages)
         self.pending_bytes -= pending.byte_count
         if pending.batch.reaches:
             owner.reached()
-        for message, level, position in zip(pending.messages, pending.levels, pending.positions, strict=True):
-            owner.enter(message, level, position)
-            self._ends[level] = position + 1
+        if pending.messages:
+            # A backlog that is made as they enter begins at the end before them.
+            owner.enter(pending)
+            self._ends.update(pending.ends)
         pending.answer()
 
     def _apply_earlier(self, entry: Entry) -> None:
@@ -432,6 +431,11 @@ class QuorumGroup:
                 machine=self.machine.encode(),
             )
         )  # fmt: skip
+
+    def _release_all(self, releases: list[tuple[StoredMessage, QueueCursor, int]]) -> None:
+        """Release settled messages."""
+        for message, cursor, position in releases:
+            self._release(message, cursor, position)
 
     def _release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
         if message.flags & _BODY_ON_DISK:

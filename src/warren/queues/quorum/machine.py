@@ -70,15 +70,6 @@ class QuorumMachine:
         """The attempts of a message that is not settled, and whether it is in quarantine."""
         return self._returned.get(level, position)
 
-    def attempts(self, level: int) -> dict[int, int]:
-        """Position -> number of attempts, of all messages of `level` that came back and are not settled."""
-        return {
-            position: run.state.total
-            for run in self._returned.ranges()
-            if run.level == level
-            for position in range(run.first, run.end)
-        }
-
     def returned_ranges(self) -> list[ReturnedRange]:
         """All messages that came back and are not settled, in order of level and position."""
         return list(self._returned.ranges())
@@ -142,22 +133,26 @@ class QuorumMachine:
             parts.append(_RETURNED.pack(key, count, state.counted, state.total, state.is_quarantined))
         return b"".join(parts)
 
-    @classmethod
-    def decode(cls, data: bytes) -> "QuorumMachine":
+    @staticmethod
+    def decode(data: bytes) -> "QuorumMachine":
         """The machine with the state that `data` contains; QuorumFormatError if it is invalid."""
-        machine = cls()
+        machine = QuorumMachine()
+        machine.restore(data)
+        return machine
+
+    def restore(self, data: bytes) -> None:
+        """Take the state that `data` contains into this new machine; QuorumFormatError if it is invalid."""
         reaches, enqueuers, ranges = _parts(data)
         for (key,) in reaches:
-            machine._reach[key >> _LEVEL_SHIFT] = key & _POSITIONS
+            self._reach[key >> _LEVEL_SHIFT] = key & _POSITIONS
         for node, incarnation, last in enqueuers:
-            machine._enqueuers[Enqueuer(node, incarnation)] = last
+            self._enqueuers[Enqueuer(node, incarnation)] = last
         for key, count, counted, total, flag in ranges:
             level, first = key >> _LEVEL_SHIFT, key & _POSITIONS
             state = ReturnState(flag != 0, counted, total)
-            machine._returned.add(ReturnedRange(level, first, first + count, state))
-        if machine.encode() != data:
+            self._returned.add(ReturnedRange(level, first, first + count, state))
+        if self.encode() != data:
             raise QuorumFormatError(_HEAD.size, "the parts are not in order")
-        return machine
 
 
 def _parts(data: bytes) -> list[list[tuple[int, ...]]]:

@@ -2,14 +2,16 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
+from warren.queues.quorum.batch_builder cimport BatchBuilder
 
 cdef class PendingBatch:
     cdef public uint64_t index
-    cdef readonly object builder
+    cdef readonly BatchBuilder builder
     cdef public object batch
     cdef readonly list messages
     cdef readonly list levels
     cdef readonly list positions
+    cdef readonly dict ends
     cdef public int64_t byte_count
     cdef readonly list releases
     cdef readonly list callbacks

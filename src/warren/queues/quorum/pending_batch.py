@@ -17,7 +17,7 @@ class PendingBatch:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "builder", "byte_count", "callbacks",
-        "index", "levels", "messages", "positions", "releases",
+        "ends", "index", "levels", "messages", "positions", "releases",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -30,6 +30,8 @@ class PendingBatch:
         self.messages: list[StoredMessage] = []
         self.levels: list[int] = []
         self.positions: list[int] = []
+        # Priority level -> the position behind its last message.
+        self.ends: dict[int, int] = {}
         # The size of the bodies of its messages.
         self.byte_count = 0
         # Settled messages, which are released in the store when that is committed.
@@ -47,6 +49,7 @@ class PendingBatch:
         self.messages.append(message)
         self.levels.append(level)
         self.positions.append(position)
+        self.ends[level] = position + 1
         self.byte_count += body_size_of(message)
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
@@ -68,14 +71,9 @@ class PendingBatch:
             callback()
 
     @property
-    def ends(self) -> dict[int, int]:
-        """Priority level -> the position behind its last message."""
-        return {level: position + 1 for level, position in zip(self.levels, self.positions, strict=True)}
-
-    @property
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""
-        return not self.messages and self.builder.is_empty
+        return not self.messages and self.builder.is_empty()
 
     def _end_asking(self) -> None:
         if self._asking is not None:

@@ -7,6 +7,7 @@ from warren.queues.backlog cimport Backlog
 from warren.queues.classic cimport ClassicQueue
 from warren.queues.queue cimport Consumer, Delivery
 from warren.queues.quorum.group cimport QuorumGroup
+from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.quorum_backlog cimport QuorumBacklog
 
 cdef int _ACCEPTED
@@ -26,8 +27,11 @@ cdef class QuorumQueue(ClassicQueue):
     cpdef pump(self)
     cpdef requeue(self, Delivery delivery)
     cpdef Message outgoing(self, Delivery delivery)
+    @cython.locals(messages=list, levels=list, positions=list, place=Py_ssize_t)
+    cpdef enter(self, PendingBatch batch)
+    @cython.final
     @cython.locals(consumer=Consumer)
-    cpdef enter(self, StoredMessage message, int level, uint64_t position)
+    cdef _enter(self, StoredMessage message, int level, uint64_t position)
     cdef bint _is_deliverable(self) except -1
     @cython.locals(ready=Backlog, group=QuorumGroup)
     cdef bint is_full_for(self, Message message) except -1

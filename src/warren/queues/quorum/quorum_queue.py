@@ -16,6 +16,7 @@ from warren.queues.classic import ClassicQueue
 from warren.queues.queue import ACCEPTED, REFUSED, Delivery, QueueHost, new_delivery
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
+from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
 from warren.queues.replication_status import ReplicationStatus
@@ -197,7 +198,13 @@ class QuorumQueue(ClassicQueue):
                 assert delivery is not None, position
                 self._quarantined[peeked.place] = delivery
 
-    def enter(self, message: StoredMessage, level: int, position: int) -> None:
+    def enter(self, batch: PendingBatch) -> None:
+        """Deliver or enqueue the messages of `batch`, which are committed."""
+        levels, positions = batch.levels, batch.positions
+        for place, message in enumerate(batch.messages):
+            self._enter(message, levels[place], positions[place])
+
+    def _enter(self, message: StoredMessage, level: int, position: int) -> None:
         """Deliver or enqueue `message`, which is committed."""
         consumer = self._sole
         if consumer is None or not consumer.is_ready():

@@ -50,8 +50,7 @@ class GroupStorage:
 
     def __init__(self, log: GroupLog) -> None:
         self._log = log
-        # The last entries of the log, those that were written since the start, as they were proposed: with the
-        # same sizes. They follow one another.
+        # The entries that were written since the start, in order, as they were proposed: with the same sizes.
         self._written: deque[Entry] = deque()
 
     # --- what the core reads ----------------------------------------------------------------------

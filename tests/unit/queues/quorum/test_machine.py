@@ -143,8 +143,6 @@ def test_the_latest_attempts_of_a_message_count(machine: QuorumMachine) -> None:
         NOT_RETURNED,
     ]  # fmt: skip
     assert machine.returned(1, 5) == NOT_RETURNED
-    assert machine.attempts(0) == {5: 1, 6: 3, 7: 1}
-    assert machine.attempts(1) == {}
 
 
 def test_quarantine_and_attempts_do_not_change_each_other(machine: QuorumMachine) -> None:

@@ -1,0 +1,19 @@
+cimport cython
+
+from warren.store.group_log cimport GroupLog
+
+cdef class GroupStorage:
+    cdef GroupLog _log
+    cdef object _written
+
+    cpdef first_index(self)
+    cpdef last_index(self)
+    @cython.locals(log=GroupLog)
+    cpdef term(self, index)
+    @cython.locals(found=list)
+    cpdef entries(self, first, last, bytes_max)
+    @cython.locals(log=GroupLog)
+    cpdef write(self, ready)
+    @cython.locals(log=GroupLog)
+    cdef _append(self, entries, commit)
+    cdef _entry(self, index)

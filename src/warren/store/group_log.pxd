@@ -1,0 +1,49 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+from warren.model.confirm_listener cimport ConfirmListener
+from warren.model.message cimport StoredMessage
+from warren.store.group_state cimport GroupState
+from warren.store.message_store cimport MessageStore
+
+cdef int _SEGMENT_SHIFT
+
+cdef class GroupLog(ConfirmListener):
+    cdef MessageStore _store
+    cdef GroupState _state
+    cdef public object listener
+    cdef readonly uint64_t ticket
+    cdef object _in_progress
+    cdef list _records
+    cdef bint _is_hard_due
+    cdef bint _is_state_due
+    cdef bint _is_preparing
+    cdef bint _is_announced
+    cdef bytes _first_state
+    cdef list _placed
+    cdef bytearray _placed_levels
+    cdef dict _placed_ends
+    cdef bint _is_listed
+    cdef dict _messages
+    cdef object _unwritten
+    cdef object _void
+
+    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
+    cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
+    cpdef uint64_t end(self, int level) except? 0
+    cpdef announce(self)
+    cpdef announce_later(self)
+    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore)
+    cpdef uint64_t place(self, StoredMessage message, int level) except? 0
+    @cython.locals(state=GroupState)
+    cpdef append(self, object entry, object messages=?)
+    cdef bint _has(self, object entry, object messages) except -1
+    cdef list _take_placed(self, Py_ssize_t count)
+    cdef _forget_placed(self)
+    cdef _list_for_prepare(self)
+    cdef _changed(self, Py_ssize_t size)
+    cdef _list(self)
+    cdef _release_void(self, uint64_t ticket)
+
+@cython.locals(place=Py_ssize_t, written=StoredMessage)
+cdef _locate(list messages)

@@ -1,0 +1,1 @@
+cpdef bytes encode_entry(group, entry)

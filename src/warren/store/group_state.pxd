@@ -1,0 +1,24 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+cdef class GroupState:
+    cdef readonly uint64_t number
+    cdef public uint64_t replica
+    cdef public str reason
+    cdef public uint64_t since
+    cdef public object hard
+    cdef public uint64_t commit
+    cdef public object snapshot
+    cdef public list entries
+    cdef public Py_ssize_t tail_size
+    cdef public dict snapshot_ends
+    cdef public dict ends
+    cdef public dict offsets
+    cdef public set segments
+
+    @cython.locals(offsets=object)
+    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
+    @cython.locals(offsets=object)
+    cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
+    cpdef bint fits(self, object runs) except -1
+    cpdef append(self, object entry)
