@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
-from tests.crash.load import QUEUES, ClientHistory, Name, connected, name_of
+from tests.crash.load import QUEUES, ClientHistory, Name, connected, declare, name_of
 
 # How many messages of each queue are left unacknowledged, half of them the oldest: the next kills then find
 # messages that survived many others, with gaps between them, and the directory does not grow without bound.
@@ -31,8 +31,7 @@ def check(port: int, history: ClientHistory, chance: random.Random) -> int:
     Messages beyond a backlog are acknowledged; the others are requeued when the connection ends.
     """
     channel = connected(port)
-    for queue in QUEUES:
-        channel.queue_declare(queue, durable=True)
+    declare(channel)
     found = {queue: taken(channel, queue) for queue in QUEUES}
     for queue, messages in found.items():
         check_queue(queue, messages, history)

@@ -12,7 +12,14 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 
 PUBLISHERS = 3
-QUEUES = tuple(f"queue {number}" for number in range(4))
+CLASSIC = tuple(f"queue {number}" for number in range(4))
+QUORUM = tuple(f"quorum {number}" for number in range(3))
+QUEUES = CLASSIC + QUORUM
+# Those with a consumer.
+CONSUMED = CLASSIC[:3] + QUORUM[:2]
+# The queues that are bound to amq.fanout: one record of the log is for both.
+SHARED = (CLASSIC[3], QUORUM[2])
+SHARING = "amq.fanout"
 # Large enough to fill a few segments in a second or two.
 BODY_SIZES = (10, 1_000, 60_000, 200_000)
 PREFETCH = 20
@@ -49,7 +56,7 @@ class Load:
         self._history = history
         works: list[Callable[[BlockingChannel, random.Random], None]] = [
             *(lambda channel, own, who=who: self._publish(channel, own, who) for who in range(PUBLISHERS)),
-            *(lambda channel, own, queue=queue: self._consume(channel, own, queue) for queue in QUEUES[:3]),
+            *(lambda channel, own, queue=queue: self._consume(channel, own, queue) for queue in CONSUMED),
             self._declare,
         ]
         # Unexpected errors of the clients; the end of the broker is not one.
@@ -80,13 +87,15 @@ class Load:
         history = self._history
         channel.confirm_delivery()
         while True:
-            queue = chance.choice(QUEUES)
+            exchange, key, queues = chance.choice(_TARGETS)
             name = (who, history.next[who])
             history.next[who] += 1
             sent = time.monotonic()
-            history.sent[queue][name] = sent
-            channel.basic_publish("", queue, body_of(name, chance.choice(BODY_SIZES)), _PERSISTENT)
-            history.confirmed[queue].add(name)
+            for queue in queues:
+                history.sent[queue][name] = sent
+            channel.basic_publish(exchange, key, body_of(name, chance.choice(BODY_SIZES)), _PERSISTENT)
+            for queue in queues:
+                history.confirmed[queue].add(name)
             history.synced = max(history.synced, sent)
 
     def _consume(self, channel: BlockingChannel, chance: random.Random, queue: str) -> None:
@@ -128,6 +137,19 @@ class Load:
 
 
 _PERSISTENT = pika.BasicProperties(delivery_mode=2)
+# Where a message is published: exchange, routing key, and the queues that receive it.
+_TARGETS = [("", queue, (queue,)) for queue in QUEUES] + [(SHARING, "", SHARED)]
+
+
+def declare(channel: BlockingChannel) -> None:
+    """Declare the queues of the load; messages of quorum queues may come back any number of times."""
+    for queue in CLASSIC:
+        channel.queue_declare(queue, durable=True)
+    for queue in QUORUM:
+        arguments = {"x-queue-type": "quorum", "x-delivery-limit": -1}
+        channel.queue_declare(queue, durable=True, arguments=arguments)
+    for queue in SHARED:
+        channel.queue_bind(queue, SHARING)
 
 
 def connected(port: int) -> BlockingChannel:

@@ -6,12 +6,17 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from tests.crash.load import SHARED, SHARING
 from tests.crash.simulated_files import Call
 
+# The queues of a message, how many bytes of its body are missing, and the others.
+Content: TypeAlias = tuple[tuple[str, ...], int, bytes]
 _GREETING = b"AMQP\x00\x00\x09\x01"
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _PUBLISH, _ACK, _DELIVER, _GET_OK = (60, 40), (60, 80), (60, 60), (60, 71)
+_CONSUME, _GET, _GET_EMPTY = (60, 20), (60, 70), (60, 72)
 _DECLARE, _DECLARE_OK, _DELETE, _DELETE_OK = (50, 10), (50, 11), (50, 40), (50, 41)
 
 
@@ -48,13 +53,16 @@ class Connection:
         self._history = history
         self._in = bytearray()
         self._out = bytearray()
-        # The message whose content is in progress, and how many bytes are missing.
-        self._incoming: tuple[str, int, bytes] = ("", 0, b"")
-        self._outgoing: tuple[str, int, bytes] = ("", 0, b"")
+        # The message whose content is in progress: its queues, how many bytes are missing, and its body.
+        self._incoming: Content = ((), 0, b"")
+        self._outgoing: Content = ((), 0, b"")
         self._tag = 0
-        self._published: dict[int, tuple[str, bytes]] = {}
-        self._deliveries: dict[int, tuple[str, bytes]] = {}
+        self._published: dict[int, tuple[tuple[str, ...], bytes]] = {}
+        self._deliveries: dict[int, tuple[tuple[str, ...], bytes]] = {}
         self._deleting: list[str] = []
+        # The queue of each consumer, and those of the gets that are not answered.
+        self._consumed: dict[str, str] = {}
+        self._getting: list[str] = []
 
     def received(self, data: bytes) -> None:
         """The client has sent data."""
@@ -64,11 +72,18 @@ class Connection:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _PUBLISH:
                     exchange, behind = _short(rest, 2)
-                    assert not exchange
-                    self._incoming = (_short(rest, behind)[0], -1, b"")
+                    assert exchange in ("", SHARING), exchange
+                    queues = SHARED if exchange else (_short(rest, behind)[0],)
+                    self._incoming = (queues, -1, b"")
                 elif method == _ACK:
-                    for queue, body in _settled(self._deliveries, rest):
-                        history.acknowledged[queue].add(body)
+                    for queues, body in _settled(self._deliveries, rest):
+                        for queue in queues:
+                            history.acknowledged[queue].add(body)
+                elif method == _CONSUME:
+                    queue, behind = _short(rest, 2)
+                    self._consumed[_short(rest, behind)[0]] = queue
+                elif method == _GET:
+                    self._getting.append(_short(rest, 2)[0])
                 elif method == _DECLARE:
                     history.asked.add(_short(rest, 2)[0])
                 elif method == _DELETE:
@@ -76,10 +91,11 @@ class Connection:
                     history.deleting.add(self._deleting[-1])
             else:
                 self._incoming = _content(self._incoming, kind, payload)
-                queue, missing, body = self._incoming
+                queues, missing, body = self._incoming
                 if not missing:
-                    self._published[len(self._published) + 1] = (queue, body)
-                    history.sent[queue].setdefault(body, False)
+                    self._published[len(self._published) + 1] = (queues, body)
+                    for queue in queues:
+                        history.sent[queue].setdefault(body, False)
         return
 
     def sent(self, data: bytes) -> None:
@@ -90,23 +106,28 @@ class Connection:
                 method, rest = struct.unpack_from(">HH", payload), payload[4:]
                 if method == _ACK:
                     # Nothing that was confirmed before can be confirmed again.
-                    for queue, body in _settled(self._published, rest, is_kept=True):
-                        history.sent[queue][body] = True
+                    for queues, body in _settled(self._published, rest, is_kept=True):
+                        for queue in queues:
+                            history.sent[queue][body] = True
                         history.confirms += 1
-                elif method in (_DELIVER, _GET_OK):
-                    at = _short(rest, 0)[1] if method == _DELIVER else 0
+                elif method == _DELIVER:
+                    consumer, at = _short(rest, 0)
                     self._tag = struct.unpack_from(">Q", rest, at)[0]
-                    queue = _short(rest, _short(rest, at + 9)[1])[0]
-                    self._outgoing = (queue, -1, b"")
+                    self._outgoing = ((self._consumed[consumer],), -1, b"")
+                elif method == _GET_OK:
+                    self._tag = struct.unpack_from(">Q", rest)[0]
+                    self._outgoing = ((self._getting.pop(0),), -1, b"")
+                elif method == _GET_EMPTY:
+                    self._getting.pop(0)
                 elif method == _DECLARE_OK:
                     history.declared.add(_short(rest, 0)[0])
                 elif method == _DELETE_OK:
                     history.deleted.add(self._deleting.pop(0))
             elif kind in (_HEADER, _BODY):
                 self._outgoing = _content(self._outgoing, kind, payload)
-                queue, missing, body = self._outgoing
+                queues, missing, body = self._outgoing
                 if not missing:
-                    self._deliveries[self._tag] = (queue, body)
+                    self._deliveries[self._tag] = (queues, body)
 
 
 def _frames(waiting: bytearray, data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -128,16 +149,16 @@ def _short(data: bytes, at: int) -> tuple[str, int]:
     return data[at + 1 : end].decode(), end
 
 
-def _content(under_way: tuple[str, int, bytes], kind: int, payload: bytes) -> tuple[str, int, bytes]:
-    queue, missing, body = under_way
+def _content(under_way: Content, kind: int, payload: bytes) -> Content:
+    queues, missing, body = under_way
     if kind == _HEADER:
-        return queue, struct.unpack_from(">Q", payload, 4)[0], b""
-    return queue, missing - len(payload), body + payload
+        return queues, struct.unpack_from(">Q", payload, 4)[0], b""
+    return queues, missing - len(payload), body + payload
 
 
 def _settled(
-    waiting: dict[int, tuple[str, bytes]], rest: bytes, *, is_kept: bool = False
-) -> list[tuple[str, bytes]]:
+    waiting: dict[int, tuple[tuple[str, ...], bytes]], rest: bytes, *, is_kept: bool = False
+) -> list[tuple[tuple[str, ...], bytes]]:
     """The numbers that an acknowledgement covers; persistent messages continue to be counted."""
     tag, flags = struct.unpack_from(">QB", rest)
     tags = [number for number in waiting if number <= tag] if flags & 1 else [tag]

@@ -236,7 +236,7 @@ CASES = (
     Case("nodes set-cluster-name", ("$",), "cluster: named $"),
     Case("feature-flags list", (), "quorum_queue"),
     Case("feature-flags enable", ("user_limits",), "enabled"),
-    Case("feature-flags enable", ("all",), "8 enabled"),
+    Case("feature-flags enable", ("all",), "9 enabled"),
     Case("feature-flags enable", ("nosuch",), "the feature flag is not supported", status=1),
     Case("nodes report", (), "connection_max"),
     Case("nodes report", ("--json",), '"bindings": ['),
