@@ -18,6 +18,7 @@ from tests.integration.test_rows import read
 
 PERSISTENT = 2
 WAIT_S_MAX = 20
+QUEUE_TYPES = ("classic", "quorum")
 LEASES = "/warren/queues/%2F/{}/leases"
 
 
@@ -31,13 +32,14 @@ class Work:
         connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
         self.channel = connection.channel()
         self.channel.queue_declare(queue, durable=True, arguments=arguments)
+        self.publishing = connection.channel()
+        self.publishing.tx_select()
 
     def publish(self, *bodies: str, **properties: Any) -> None:
         properties.setdefault("delivery_mode", PERSISTENT)
         for body in bodies:
-            self.channel.basic_publish("", self.queue, body.encode(), pika.BasicProperties(**properties))
-        # An answer means that they were published; they are on disk at the latest when a lease has them.
-        self.channel.queue_declare(self.queue, passive=True)
+            self.publishing.basic_publish("", self.queue, body.encode(), pika.BasicProperties(**properties))
+        self.publishing.tx_commit()
 
     def numbers(self, count: int, first: int = 0) -> list[str]:
         bodies = [str(number) for number in range(first, first + count)]
@@ -70,9 +72,15 @@ class Work:
         return found
 
 
+@pytest.fixture(params=QUEUE_TYPES)
+def queue_type(request: pytest.FixtureRequest) -> str:
+    """The type of the queue that is leased from."""
+    return str(request.param)
+
+
 @pytest.fixture
-def work(node: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[Work]:
-    work = Work(node, request.node.name)
+def work(node: BrokerProcess, request: pytest.FixtureRequest, queue_type: str) -> Iterator[Work]:
+    work = Work(node, request.node.name, **{"x-queue-type": queue_type})
     yield work
     work.channel.queue_delete(work.queue)
     work.channel.connection.close()
@@ -322,14 +330,14 @@ def kill(node: BrokerProcess) -> None:
     node.process.wait()
 
 
-def test_a_lease_survives_a_crash_with_the_same_messages(tmp_path: Path) -> None:
+def test_a_lease_survives_a_crash_with_the_same_messages(tmp_path: Path, queue_type: str) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         bodies = work.numbers(300)
         first, second = work.lease("a", messages=100), work.lease("b", messages=50)
         kill(node)
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         assert work.shown(first)["state"] == work.shown(second)["state"] == "active"
         assert work.bodies(first) == bodies[:100]
         assert work.bodies(second, start=10, end=12) == bodies[110:112]
@@ -337,7 +345,7 @@ def test_a_lease_survives_a_crash_with_the_same_messages(tmp_path: Path) -> None
         assert work.settle(first) == 200
         kill(node)
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         assert work.shown(first)["state"] == "settled"
         assert work.settle(first) == 200
         assert work.bodies(second) == bodies[100:150]
@@ -345,16 +353,18 @@ def test_a_lease_survives_a_crash_with_the_same_messages(tmp_path: Path) -> None
         assert work.settle(second, "requeue") == 200
         kill(node)
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         # Messages of the last acknowledgement may return, as it was not waited for until it was on disk.
         assert work.left()[:50] == [(body, True) for body in bodies[100:150]]
 
 
-def test_acknowledged_messages_do_not_return_after_an_immediate_crash(tmp_path: Path) -> None:
+def test_acknowledged_messages_do_not_return_after_an_immediate_crash(
+    tmp_path: Path, queue_type: str
+) -> None:
     settled: list[str] = []
     for turn in range(3):
         with broker("--data-dir", str(tmp_path)) as node:
-            work = Work(node, "orders")
+            work = Work(node, "orders", **{"x-queue-type": queue_type})
             assert work.left() == []
             bodies = work.numbers(2_000)
             lease = work.lease(f"turn {turn}", messages=2_000)
@@ -363,25 +373,25 @@ def test_acknowledged_messages_do_not_return_after_an_immediate_crash(tmp_path: 
             kill(node)
             settled.append(lease["lease"])
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         assert work.left() == []
         assert [work.client.get(f"/warren/leases/{id}")["state"] for id in settled] == ["settled"] * 3
 
 
-def test_a_crash_while_a_lease_is_granted_leaves_it_complete_or_absent(tmp_path: Path) -> None:
+def test_a_crash_while_a_lease_is_granted_leaves_it_complete_or_absent(
+    tmp_path: Path, queue_type: str
+) -> None:
     for turn in range(3):
         with broker("--data-dir", str(tmp_path)) as node:
-            work = Work(node, "orders")
-            work.channel.tx_select()
+            work = Work(node, "orders", **{"x-queue-type": queue_type})
             bodies = work.numbers(1_000, first=turn * 1_000)
-            work.channel.tx_commit()
             asking = threading.Thread(target=ask, args=(work, f"turn {turn}"))
             asking.start()
             time.sleep(turn * 0.02)
             kill(node)
             asking.join()
         with broker("--data-dir", str(tmp_path)) as node:
-            work = Work(node, "orders")
+            work = Work(node, "orders", **{"x-queue-type": queue_type})
             lease = work.lease(f"turn {turn}", messages=1_000)
             assert work.bodies(lease) == bodies
             assert work.settle(lease) == 200
@@ -394,24 +404,24 @@ def ask(work: Work, key: str) -> None:
         work.client.ask("POST " + LEASES.format(work.queue), {"key": key, "messages": 1_000})
 
 
-def test_a_lease_expires_while_the_broker_is_down(tmp_path: Path) -> None:
+def test_a_lease_expires_while_the_broker_is_down(tmp_path: Path, queue_type: str) -> None:
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         bodies = work.numbers(5)
         lease = work.lease(ttl=1)
         kill(node)
     time.sleep(1.1)
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         wait_until(lambda: work.shown(lease)["state"] == "expired")
         wait_until(lambda: work.channel.queue_declare("orders", passive=True).method.message_count == 5)
         assert work.left() == [(body, True) for body in bodies]
 
 
-def test_a_backlog_on_disk_is_leased_and_leased_again_after_a_crash(tmp_path: Path) -> None:
+def test_a_backlog_on_disk_is_leased_and_leased_again_after_a_crash(tmp_path: Path, queue_type: str) -> None:
     size, count = 40_000, 1_200
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         bodies = [f"{number:010d}" + "x" * size for number in range(count)]
         work.publish(*bodies)
         lease = work.lease(messages=1_000)
@@ -419,7 +429,7 @@ def test_a_backlog_on_disk_is_leased_and_leased_again_after_a_crash(tmp_path: Pa
         assert work.bodies(lease) == bodies[:1_000]
         kill(node)
     with broker("--data-dir", str(tmp_path)) as node:
-        work = Work(node, "orders")
+        work = Work(node, "orders", **{"x-queue-type": queue_type})
         assert work.bodies(lease) == bodies[:1_000]
         work.settle(lease)
         assert [body for body, _ in work.left()] == bodies[1_000:]

@@ -233,6 +233,9 @@ class LocalQueue(Queue):
                 f" ({QUEUE_CONSUMERS_MAX}) of consumers"
             )
 
+    async def committed(self) -> None:
+        """Wait until what was done with its messages before is agreed on; at once if nobody has to agree."""
+
     @property
     def is_empty(self) -> bool:
         """True if no message is ready."""

@@ -4,6 +4,8 @@ The place of a message never changes, so that a lease that names places finds it
 restart.
 """
 
+from collections.abc import Callable
+
 from warren.model.message import Message
 from warren.queues.consumers import ConsumerSet
 from warren.queues.demand_listener import DemandListener
@@ -54,6 +56,15 @@ class TakingQueue(LocalQueue):
 
     def drop_bodies(self) -> None:
         """Drop bodies of unacknowledged messages that are on disk, as far as they exceed the memory limit."""
+        raise NotImplementedError
+
+    @property
+    def is_restored(self) -> bool:
+        """True if the messages that were there before a restart are there again."""
+        return True
+
+    def when_restored(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when they are, before any of them is delivered. Only while they are not."""
         raise NotImplementedError
 
     def restore(self, level: int, found: RecoveredQueue) -> None:

@@ -24,8 +24,9 @@ from warren.model.coroutine_driver import Pending, step
 from warren.model.counters import Counters
 from warren.model.message_position import POSITIONS_REALM
 from warren.model.samples import Samples
+from warren.queues.capabilities import declared_queue
 from warren.queues.local import LocalQueue
-from warren.queues.queue import QueueHost
+from warren.queues.queue import Queue, QueueHost
 from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
@@ -433,10 +434,15 @@ class Channel:
         confirms = PendingConfirms()
         for sequence, (message, is_mandatory) in enumerate(published):
             self._publisher.publish_committed(message, is_mandatory, confirms, sequence)
+        queues: dict[Queue, None] = {}
         for tags, how in settled:
-            self.subscriber.settle_all([self.subscriber.unacked.take(tag) for tag in tags], how)
+            deliveries = [self.subscriber.unacked.take(tag) for tag in tags]
+            queues.update((delivery.queue, None) for delivery in deliveries)
+            self.subscriber.settle_all(deliveries, how)
         if settled:
             await self._host.written()
+            for queue in filter(None, map(declared_queue, queues)):
+                await queue.committed()
         await confirms
         if confirms.is_refused:
             # What was not refused stays published, and all settlements have taken effect.

@@ -10,6 +10,7 @@ again, those of a settled lease are acknowledged again, as far as they exist.
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,6 +75,7 @@ class LeaseService:
         "_is_closed",
         "_is_restored",
         "_releasing_count",
+        "_restoring",
         "_vhost",
         "ended_counts",
         "granted_count",
@@ -92,6 +94,8 @@ class LeaseService:
         self._granting: dict[tuple[str, str, str], _PendingGrant] = {}
         # Leases that are being ended because they have expired.
         self._ending: set[str] = set()
+        # Leases whose queue has not opened again since the restart; they do not expire before.
+        self._restoring: set[str] = set()
         # The number of ended leases whose messages are not yet settled on disk.
         self._releasing_count = 0
         self._is_closed = False
@@ -119,13 +123,10 @@ class LeaseService:
             queue = taking_queue(self._vhost.queues.get(lease.queue))
             if queue is None:
                 continue
-            held = LeasedMessages(queue, [None] * lease.messages)
-            yield from _take_again(lease, held)
-            if lease.is_active:
-                self.held[lease.id] = held
+            if queue.is_restored:
+                yield from self._restore(lease.id, queue)
             else:
-                for delivery in filter(None, held.deliveries):
-                    queue.release(delivery)
+                self._restore_later(lease.id, queue)
         self._is_restored = True
         self._schedule()
 
@@ -165,12 +166,39 @@ class LeaseService:
         """End the leases that have expired."""
         now = self._vhost.turn.now()
         for lease in list(self.leases.active()):
-            if lease.expires_at <= now and lease.id not in self._ending:
+            if lease.expires_at <= now and self._may_expire(lease.id):
                 self._ending.add(lease.id)
                 drive(self._expire(lease.id))
         self._schedule()
 
     # --- private -------------------------------------------------------------------------------
+
+    def _restore(self, id: str, queue: TakingQueue) -> Iterator[None]:
+        """Take the messages of the lease `id` out of `queue` again, and settle them if it has ended."""
+        lease = self.leases.by_id.get(id)
+        if lease is None:
+            return
+        held = LeasedMessages(queue, [None] * lease.messages)
+        yield from _take_again(lease, held)
+        if lease.is_active:
+            self.held[id] = held
+        else:
+            for delivery in filter(None, held.deliveries):
+                queue.release(delivery)
+
+    def _restore_later(self, id: str, queue: TakingQueue) -> None:
+        self._restoring.add(id)
+        queue.when_restored(partial(self._restore_now, id, queue))
+
+    def _restore_now(self, id: str, queue: TakingQueue) -> None:
+        if not self._is_closed:
+            for _ in self._restore(id, queue):
+                pass
+            self._restoring.discard(id)
+            self._schedule()
+
+    def _may_expire(self, id: str) -> bool:
+        return id not in self._ending and id not in self._restoring
 
     def _room(self) -> int:
         """The number of messages that may still be leased."""
@@ -270,7 +298,9 @@ class LeaseService:
 
     async def _take_leased(self, lease: LeaseRecord) -> None:
         queue = taking_queue(self._vhost.queues.get(lease.queue))
-        if queue is not None:
+        if queue is not None and not queue.is_restored:
+            self._restore_later(lease.id, queue)
+        elif queue is not None:
             held = self.held[lease.id] = LeasedMessages(queue, [None] * lease.messages)
             for _ in _take_again(lease, held):
                 await NextTurn(self._dependencies.later)
@@ -282,6 +312,7 @@ class LeaseService:
             if state is LeaseState.SETTLED:
                 await self._acknowledge(held)
                 await self._vhost.written()
+                await held.queue.committed()
             else:
                 await self._give_back(held)
         finally:
@@ -324,7 +355,7 @@ class LeaseService:
 
     def _schedule(self) -> None:
         """Schedule a wake-up for the next expiry."""
-        times = [lease.expires_at for lease in self.leases.active() if lease.id not in self._ending]
+        times = [lease.expires_at for lease in self.leases.active() if self._may_expire(lease.id)]
         if times and not self._is_closed:
             self._vhost.expiry.schedule(self, min(times))
         else:

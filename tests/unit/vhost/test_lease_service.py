@@ -275,6 +275,39 @@ def test_messages_of_a_lease_are_leased_again_after_a_restart(harness: LeaseHarn
     assert list(harness.left()) == [("0", 1), ("1", 1), ("4", 0), ("5", 0)]
 
 
+class OpeningQueue(ClassicQueue):
+    """A queue whose messages are there some time after a restart."""
+
+    waiting: Callable[[], None] | None = None
+    is_restored = False
+
+    def when_restored(self, callback: Callable[[], None]) -> None:
+        self.waiting = callback
+
+
+def test_a_lease_has_its_messages_again_when_its_queue_has_and_does_not_expire_before(
+    harness: LeaseHarness,
+) -> None:
+    harness.publish(4)
+    lease = harness.granted(messages=2, ttl_ms=500)
+    harness.lease_service.close()
+    harness.vhost.expiry.forget(harness.lease_service)
+    harness.queue = queue = OpeningQueue("q", "v", harness.vhost, DEFAULT_SETTINGS)
+    harness.vhost.queues["q"] = queue
+    harness.lease_service = harness.begun()
+    harness.expire(2_000)
+    assert harness.state(lease) is LeaseState.ACTIVE
+    assert not harness.lease_service.held
+    harness.publish(4)
+    assert queue.waiting is not None
+    queue.waiting()
+    assert bodies(harness, lease) == ["0", "1"]
+    harness.expire(2_000)
+    harness.go_on()
+    assert harness.state(lease) is LeaseState.EXPIRED
+    assert list(harness.left()) == [("0", 1), ("1", 1), ("2", 0), ("3", 0)]
+
+
 def test_a_lease_granted_during_a_restart_of_its_vhost_has_its_messages(harness: LeaseHarness) -> None:
     harness.publish(4)
     held = harness.lease_service.held

@@ -188,10 +188,13 @@ class QuorumGroup:
 
     def when_committed(self, callback: Callable[[], None]) -> None:
         """Call `callback` when everything that was proposed before is committed and applied."""
-        if not self.is_open and not self.is_closed:
-            self._opening.append(callback)
-        elif self.is_closed or (self._pending.is_empty and not self._batches and not self._proposed):
+        if self.is_closed:
             callback()
+        elif self._pending.is_empty and not self._batches and not self._proposed:
+            if self.is_open:
+                callback()
+            else:
+                self._opening.append(callback)
         else:
             last = self._pending
             if last.is_empty:

@@ -20,6 +20,7 @@ cdef class QuorumQueue(ClassicQueue):
     cdef object _incarnation
     cdef dict _backlogs
     cdef dict _found
+    cdef list _restoring
     cdef dict _quarantined
 
     @cython.locals(stored=StoredMessage, group=QuorumGroup)

@@ -5,6 +5,8 @@ decide is decided here, with the code of the classic queue, and takes effect for
 committed. Transient messages are stored like persistent ones.
 """
 
+from collections.abc import Callable
+
 from warren.errors import NotFound, ResourceLocked
 from warren.limits_raft import REACH_AHEAD_MAX
 from warren.metadata.incarnation import Incarnation
@@ -14,6 +16,7 @@ from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_o
 from warren.queues.backlog import Backlog
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import ACCEPTED, REFUSED, Delivery, QueueHost, new_delivery
+from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -35,7 +38,9 @@ ONLY_REPLICA = 1
 class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
-    __slots__ = ("_backlogs", "_found", "_group", "_incarnation", "_quarantined", "_stores")
+    __slots__ = (
+        "_backlogs", "_found", "_group", "_incarnation", "_quarantined", "_restoring", "_stores",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,6 +59,8 @@ class QuorumQueue(ClassicQueue):
         self._backlogs: dict[int, QuorumBacklog] = {}
         # What was recovered, by priority level, until the group opens.
         self._found: dict[int, RecoveredQueue] = {}
+        # Who is called when that is restored.
+        self._restoring: list[Callable[[], None]] = []
         # Messages that exceeded the delivery limit, by place.
         self._quarantined: dict[int, Delivery] = {}
         super().__init__(name, vhost_name, host, settings)
@@ -84,6 +91,15 @@ class QuorumQueue(ClassicQueue):
             ClassicQueue.restore(self, level, found)
         else:
             self._found[level] = found
+
+    @property
+    def is_restored(self) -> bool:
+        """True if the group has opened, so that the messages of earlier runs are there."""
+        return self._group is None or self._group.is_open
+
+    def when_restored(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when it opens, before anything is delivered."""
+        self._restoring.append(callback)
 
     def replication_status(self) -> ReplicationStatus | None:
         """Its replica on this node; None without a store."""
@@ -131,11 +147,22 @@ class QuorumQueue(ClassicQueue):
         delivery = self.get(no_ack)
         return None if delivery is None else (delivery, self.message_count)
 
+    async def inspect(self) -> QueueCounts:
+        """The numbers of its ready messages and of its consumers, as soon as the group has opened."""
+        group = self._group
+        while group is not None and not group.is_open and not group.is_closed:
+            await Committed(group)
+        return self.counts()
+
+    async def committed(self) -> None:
+        """Wait until the group has committed what was proposed before."""
+        if self._group is not None:
+            await Committed(self._group)
+
     async def purge(self) -> int:
         """Drop the ready messages; returns their number when that is committed."""
         count = self.clear()
-        if self._group is not None:
-            await Committed(self._group)
+        await self.committed()
         return count
 
     def pump(self) -> None:
@@ -187,6 +214,9 @@ class QuorumQueue(ClassicQueue):
                 if state.is_quarantined:
                     self._take_quarantined(backlog, position)
         self._found.clear()
+        restoring, self._restoring = self._restoring, []
+        for callback in restoring:
+            callback()
         self.pump()
 
     def _take_quarantined(self, backlog: QuorumBacklog, position: int) -> None:
