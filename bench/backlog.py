@@ -29,6 +29,7 @@ from warren.wire.methods import (
     QueueDelete,
     QueueDeleteOk,
 )
+from warren.wire.table import Table
 
 ACK_EVERY = 100
 PREFETCH = 1_000
@@ -74,10 +75,12 @@ class Stopwatch:
         return usage([self._pid])
 
 
-def declare(target: Target, queue: str) -> None:
-    """Declare a durable queue with this name."""
+def declare(target: Target, queue: str, queue_type: str = "") -> None:
+    """Declare a durable queue with this name, and with this `x-queue-type` if it is not empty."""
     connection = opened(target)
-    connection.call(CHANNEL, QueueDeclare(queue=queue, durable=True), QueueDeclareOk)
+    arguments: Table = {"x-queue-type": queue_type} if queue_type else {}
+    method = QueueDeclare(queue=queue, durable=True, arguments=arguments)
+    connection.call(CHANNEL, method, QueueDeclareOk)
     connection.close()
 
 

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import memory
@@ -26,8 +27,7 @@ from machine import loop_ms, sync_us
 from measurement import measurement
 from rows import ALL_ROWS, LATENCY_ROWS, Row
 from samples import NAMES, Samples, lines_table
-from store import LINES as STORE_LINES
-from store import MESSAGES_STEP, measure_store
+from store import MESSAGES_STEP, lines_of, measure_store
 from table import figure, ratio, table
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import Result, traffic_result
@@ -36,7 +36,9 @@ from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
 WARMUP_S = 0.5
-MEMORY, STORE, LINKS, SPARK = "memory", "store", "links", "spark"  # the tables besides those of the rows
+# The tables besides those of the rows; those of the store have the type of their queue.
+MEMORY, STORE, QUORUM_STORE, LINKS, SPARK = "memory", "store", "quorum-store", "links", "spark"
+STORES = {STORE: "", QUORUM_STORE: "quorum"}
 # Spark has an environment of its own, if there is a Java.
 SPARK_PYTHON = Path(__file__).parent.parent / ".venv-spark" / "bin" / "python"
 SPARK_S_MAX = 900
@@ -92,15 +94,15 @@ def main() -> None:
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
-    wanted = arguments.rows or [MEMORY, *(row.name for row in ALL_ROWS), STORE, LINKS, SPARK]
+    wanted = arguments.rows or [MEMORY, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
     rows = [row for row in ALL_ROWS if row.name in wanted]
     tables: list[tuple[list[str], Table]] = []
     if MEMORY in wanted:
         tables.append(([MEMORY], lambda: memory_table(comparison, plan)))
     if rows:
         tables.append(([row.name for row in rows], lambda: traffic_tables(comparison, rows, plan)))
-    if STORE in wanted:
-        tables.append(([STORE], lambda: store_table(comparison, plan)))
+    stores = [name for name in STORES if name in wanted]
+    tables += [([name], partial(store_table, comparison, plan, name)) for name in stores]
     if LINKS in wanted:
         tables.append(([LINKS], lambda: link_table(comparison, arguments, plan)))
     if SPARK in wanted and arguments.only != "rabbitmq":
@@ -121,7 +123,8 @@ def main() -> None:
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
     """Return the part of the plan that applies to the tables and rows that were measured."""
-    prefixes = {MEMORY: ("crowd", "memory_"), STORE: ("store_",), LINKS: ("link_",), SPARK: ("spark_",)}
+    prefixes = {MEMORY: ("crowd", "memory_"), LINKS: ("link_",), SPARK: ("spark_",)}
+    prefixes |= dict.fromkeys(STORES, ("store_",))
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
 
@@ -145,12 +148,15 @@ def traffic_tables(
     return "\n\n".join(part for part in parts if part), found
 
 
-def store_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str, Samples]]:
+def store_table(comparison: "Comparison", plan: RunSize, name: str) -> tuple[str, dict[str, Samples]]:
     """Measure a queue with many persistent messages, and starts with it."""
     count = plan.store_messages
-    found = comparison.fresh([STORE], lambda _, broker: measure_store(broker, count), plan.store_samples)
-    head = f"{count:,} persistent messages of 1 KiB in one queue\n"
-    return head + lines_table(STORE_LINES, found), found
+    found = comparison.fresh(
+        [name], lambda _, broker: measure_store(broker, count, STORES[name]), plan.store_samples
+    )
+    kind = f"{STORES[name]} " if STORES[name] else ""
+    head = f"{count:,} persistent messages of 1 KiB in one {kind}queue\n"
+    return head + lines_table(lines_of(name), found), found
 
 
 def link_table(
@@ -196,9 +202,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter runs: a first impression")
     parser.add_argument("--pairs", type=int, default=0, help="how often each row is measured")
-    names = [MEMORY, *(row.name for row in ALL_ROWS), STORE, LINKS, SPARK]
+    names = [MEMORY, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
     parser.add_argument("--rows", nargs="*", choices=names, help="only these rows and tables")
-    parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the table `store`")
+    parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the tables of stores")
     parser.add_argument("--only", choices=NAMES, help="only this broker")
     parser.add_argument("--save", action="store_true", help="write the figures into bench/history")
     return parser.parse_args()

@@ -50,6 +50,13 @@ GROWTHS = [
     Growth("topic", "bindings of a topic exchange", THINGS, "bindings", {"exchange_type": "topic"}),
     Growth("waiting", "messages waiting in the queue", THINGS, "waiting", WAITING),
     Growth("disk", "persistent messages of 1 KiB waiting in the queue", ON_DISK, "waiting", PERSISTENT),
+    Growth(
+        "quorum",
+        "messages of 1 KiB waiting in a quorum queue",
+        ON_DISK,
+        "waiting",
+        PERSISTENT | {"queue_type": "quorum"},
+    ),
     Growth("idle", "idle connections beside", CONNECTIONS, "", {}),
     Growth(
         "publishing",

@@ -1,6 +1,7 @@
 """Measures messages on the disk: recovery, reading and size, also after most of them were acknowledged."""
 
 import time
+from dataclasses import replace
 
 from backlog import (
     THINNED,
@@ -43,12 +44,20 @@ LINES = [
 ]
 
 
-def measure_store(broker: Broker, count: int) -> Result:
-    """Fill, kill, start and drain a queue; fill it again, and acknowledge nine of ten adjacent messages."""
+def lines_of(measurement: str) -> list[Line]:
+    """Return the lines of the table for `measurement`, which is `store` or that of another type of queue."""
+    return [replace(line, measurement=measurement) for line in LINES]
+
+
+def measure_store(broker: Broker, count: int, queue_type: str = "") -> Result:
+    """Fill, kill, start and drain a queue; fill it again, and acknowledge nine of ten adjacent messages.
+
+    `queue_type` is the `x-queue-type` of the queue; empty: it is declared without.
+    """
     result = Result("store", {"messages": count, "size": SIZE})
     figures = result.figures
     print_setup("starting again")
-    declare(parse_uri(broker.uri), QUEUE)
+    declare(parse_uri(broker.uri), QUEUE, queue_type)
     figures["start_s"] = start_again(broker, 0)
     print_setup(f"publishing {count:,} messages")
     add_costs(figures, "fill", count, publish(broker, QUEUE, count, SIZE))

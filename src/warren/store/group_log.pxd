@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from warren.model.column cimport Column
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
 from warren.store.group_state cimport GroupState
@@ -47,3 +48,6 @@ cdef class GroupLog(ConfirmListener):
 
 @cython.locals(place=Py_ssize_t, written=StoredMessage)
 cdef _locate(list messages)
+
+@cython.locals(positions=Column, locations=Column, place=Py_ssize_t, end=Py_ssize_t, position=uint64_t)
+cdef list _locations(found, uint64_t first, Py_ssize_t count)

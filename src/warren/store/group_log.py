@@ -451,13 +451,14 @@ class GroupLog(ConfirmListener):
             places: list[StoredMessage | int] = []
             for run in entry.runs:
                 found = levels.get(run.level)
+                # The messages of a run are next to each other in the store as well.
+                first = state.stored(run.level, run.first)
+                locations = [0] * run.count if found is None else _locations(found, first, run.count)
                 cursor = self._store.cursor(state.number, run.level)
-                for position in range(run.first, run.first + run.count):
-                    stored = state.stored(run.level, position)
-                    location = 0 if found is None else _location(found, stored)
-                    if not location and not cursor.has(stored):
-                        state.distrust(f"message {position} of entry {entry.index} is missing")
-                    places.append(location)
+                for at, location in enumerate(locations):
+                    if not location and not cursor.has(first + at):
+                        state.distrust(f"message {run.first + at} of entry {entry.index} is missing")
+                places += locations
             self._messages[entry.index] = places
         offsets = self._skip({level: found.end for level, found in levels.items()})
         if offsets:
@@ -560,12 +561,18 @@ def _locate(messages: list[StoredMessage | int]) -> None:
                 messages[place] = written.location
 
 
-def _location(found: RecoveredQueue, position: int) -> int:
-    """The location of the message at `position`; 0 if it is not among those found."""
-    place = _place_of(found.positions, position)
-    if place == found.count or found.positions.get(place) != position:
-        return 0
-    return found.locations.get(place)
+def _locations(found: RecoveredQueue, first: int, count: int) -> list[int]:
+    """The locations of the messages at `count` positions from `first` on; 0 for each that was not found."""
+    positions, locations = found.positions, found.locations
+    place, end = _place_of(positions, first), found.count
+    there: list[int] = []
+    for position in range(first, first + count):
+        if place < end and positions.get(place) == position:
+            there.append(locations.get(place))
+            place += 1
+        else:
+            there.append(0)
+    return there
 
 
 def _place_of(column: Column, number: int) -> int:
