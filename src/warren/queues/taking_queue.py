@@ -63,6 +63,10 @@ class TakingQueue(LocalQueue):
         """True if the messages that were there before a restart are there again."""
         return True
 
+    def is_behind(self, byte_count: int) -> bool:
+        """True if another message with a body of `byte_count` may have to wait before it can be proposed."""
+        return False
+
     def when_restored(self, callback: Callable[[], None]) -> None:
         """Call `callback` when they are, before any of them is delivered. Only while they are not."""
         raise NotImplementedError

@@ -46,7 +46,7 @@ from warren.store.group_record import (
 )
 from warren.store.group_state import GroupState
 from warren.store.message_store import MessageStore
-from warren.store.record import CUT, ENTRY, HARD, STATE
+from warren.store.record import CUT, ENTRY, HARD, HEAD_SIZE, STATE
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment_log import SegmentLog
 
@@ -414,17 +414,26 @@ class GroupLog(ConfirmListener):
         """Append the records of this batch to `log`; the messages were appended before."""
         state = self._state
         if self._is_state_due:
-            records = [(STATE, self._encoded_state())]
+            self._records = []
+            self._is_hard_due = False
             state.segments.clear()
-        else:
-            records = self._records
-            if self._is_hard_due:
-                records.insert(0, (HARD, encode_hard(state.number, state.replica, self.hard)))
-        for kind, body in records:
-            log.append_record(kind, body)
+            log.append_record(STATE, self._encoded_state())
             state.segments.add(log.last.number)
+        else:
+            self.write_entries(log)
+        self._is_listed = self._is_state_due = False
+
+    def write_entries(self, log: SegmentLog) -> None:
+        """Append the records of this batch, without a STATE, to `log`."""
+        for kind, body in self._due_records():
+            log.append_record(kind, body)
+            self._state.segments.add(log.last.number)
         self._records = []
-        self._is_listed = self._is_hard_due = self._is_state_due = False
+        self._is_hard_due = False
+
+    def entries_size(self) -> int:
+        """The size in bytes of the records that `write_entries` appends."""
+        return sum(HEAD_SIZE + len(body) for _, body in self._due_records())
 
     def is_in(self, numbers: set[int]) -> bool:
         """True if a segment with one of `numbers` has records that are needed."""
@@ -546,6 +555,13 @@ class GroupLog(ConfirmListener):
         for level, offsets in self._state.offsets.items():
             offsets.forget(self._store.cursor(self._state.number, level).low)
         return encode_state(self._state.record())
+
+    def _due_records(self) -> list[tuple[int, bytes]]:
+        """The kinds and bodies of the records of the next batch, the hard state first."""
+        if not self._is_hard_due:
+            return self._records
+        state = self._state
+        return [(HARD, encode_hard(state.number, state.replica, self.hard)), *self._records]
 
     def _check_index(self, index: int) -> None:
         if not self._state.first <= index <= self._state.last:

@@ -64,3 +64,6 @@ cdef class MessageStore:
     cdef _encode_messages(self, list pending, list references, Py_ssize_t first, Py_ssize_t end)
     @cython.locals(place=Py_ssize_t, size=Py_ssize_t, joined=object)
     cdef Py_ssize_t _encode_groups(self, list pending, list references) except -1
+    @cython.final
+    @cython.locals(place=Py_ssize_t)
+    cdef int64_t _size_of(self, list pending, list references, Py_ssize_t first, Py_ssize_t end) except -1

@@ -9,7 +9,9 @@ messages are recorded as runs of positions, a single run for a queue that is con
 Invariants: a release is written behind the message that it releases. A file is reused only after everything
 in it that still matters (live messages, cursors, markers) was synced elsewhere. Queue numbers are never
 reused. Messages appended between `begin_group` and `end_group` are present after a crash together with the
-value of their marker, or not at all. The records of Raft groups are behind everything else in their batch.
+value of their marker, or not at all. The records of Raft groups are behind everything else in their batch;
+if it has such groups of messages, the entries are a part of the first of them, so that no marker is there
+without the entries that propose its messages.
 """
 
 from collections.abc import Callable
@@ -63,6 +65,12 @@ class GroupRecords(Protocol):
 
     def write(self, log: SegmentLog) -> None:
         """Append the records of this batch to `log`; everything else in the batch stands before them."""
+
+    def entries_size(self) -> int:
+        """The size of the records that `write_entries` appends."""
+
+    def write_entries(self, log: SegmentLog) -> None:
+        """Append the entries of this batch to `log`, whose messages stand before them; `write` follows."""
 
     def is_in(self, numbers: set[int]) -> bool:
         """True if a segment with one of `numbers` has records that are needed."""
@@ -338,7 +346,11 @@ class MessageStore:
         begun = log.last.number
         if self._groups:
             place = self._encode_groups(pending, references)
-        self._encode_messages(pending, references, place, len(pending))
+            self._encode_messages(pending, references, place, len(pending))
+            for group_log in self._dirty_group_logs:
+                group_log.write_entries(log)
+        else:
+            self._encode_messages(pending, references, place, len(pending))
         if log.last.number != begun:
             self._note_queues(pending, references, begun)
         if self._background_tasks and not self._background_tasks[-1]():
@@ -407,16 +419,19 @@ class MessageStore:
     def _encode_groups(self, pending: list[StoredMessage], references: list[bytes | list[bytes]]) -> int:
         """Append the commit groups and the messages between them; returns the place behind the last group."""
         groups, self._groups = self._groups, []
+        # The size of the first group if it contains the rest of the batch, up to the entries of Raft groups.
+        rest = 0
+        if self._dirty_group_logs:
+            rest = self._size_of(pending, references, groups[0].first, len(pending))
+            for group in groups[1:]:
+                rest += group_record_size(group.marker.key, group.value)
+            for group_log in self._dirty_group_logs:
+                rest += group_log.entries_size()
         place = 0
         for group in groups:
             self._encode_messages(pending, references, place, group.first)
-            size = 0
-            for place in range(group.first, group.end):
-                if pending[place].references:
-                    joined = references[place]
-                    if isinstance(joined, list):
-                        joined = references[place] = b"".join(joined)
-                    size += message_record_size(pending[place], joined)
+            size = rest or self._size_of(pending, references, group.first, group.end)
+            rest = 0
             self._log.append_group(group.marker, group.value, size)
             self._encode_messages(pending, references, group.first, group.end)
             place = group.end
@@ -468,6 +483,19 @@ class MessageStore:
         # State that spans two segments counts for both: neither is retired before it is written anew.
         for number in range(begun, log.last.number + 1) if cursors else ():
             self.segments[number].cursors.update(cursors)
+
+    def _size_of(
+        self, pending: list[StoredMessage], references: list[bytes | list[bytes]], first: int, end: int
+    ) -> int:
+        """The size of the records of the messages from `first` up to `end`, whose references are joined."""
+        size = 0
+        for place in range(first, end):
+            if pending[place].references:
+                joined = references[place]
+                if isinstance(joined, list):
+                    joined = references[place] = b"".join(joined)
+                size += message_record_size(pending[place], joined)
+        return size
 
     def _write_group_logs(self) -> None:
         """Append the records of Raft groups, behind the messages and settled positions of this batch."""

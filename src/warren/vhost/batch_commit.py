@@ -11,6 +11,9 @@ producer and with a sequence number each, and are durable there before the slice
 after a crash the stream recognises repeated rows and drops them. The destinations of a row are determined
 once for both, since bindings may change in between; a random exchange chooses by the number of the row, and
 so chooses the same queue again.
+
+The entry that proposes the messages of a slice to a quorum queue is in the same commit group. While the queue
+could not propose them with the next write, the slice waits.
 """
 
 from collections.abc import Callable
@@ -20,8 +23,15 @@ from msgspec.structs import replace
 from warren.errors import NotFound
 from warren.limits import STAGED_ROW_BITS, STAGED_ROWS_PER_SLICE, STAGED_SLICES_MAX
 from warren.model.confirm_listener import ConfirmListener
-from warren.model.message import HAS_HEADERS, PERSISTENT, Message, new_message, new_stored_message
-from warren.queues.capabilities import existing, refusing_queue, stream_queue
+from warren.model.message import (
+    HAS_HEADERS,
+    PERSISTENT,
+    Message,
+    body_size_of,
+    new_message,
+    new_stored_message,
+)
+from warren.queues.capabilities import existing, refusing_queue, stream_queue, taking_queue
 from warren.queues.stream import StreamQueue
 from warren.routing.copies import has_copies
 from warren.routing.exchange import BY_CHANCE
@@ -35,6 +45,8 @@ from warren.vhost.vhost import VirtualHost
 
 # The prefix of the producer name of a query in streams; clients cannot publish under it.
 STAGED_PRODUCER = "staged:"
+# Why a slice waits whose messages could not be proposed together with its marker.
+BEHIND = "queue '{}' has to commit earlier messages first"
 # Called with each published message and its destinations.
 OnPublished = Callable[[Message, tuple[object, ...]], None]
 
@@ -203,6 +215,9 @@ class BatchCommit(ConfirmListener):
         full = refusing_queue(destinations, message)
         if full is not None:
             return (), FULL.format(full.name)
+        for queue in filter(None, map(taking_queue, destinations)):
+            if queue.is_behind(body_size_of(message)):
+                return (), BEHIND.format(queue.name)
         return destinations, ""
 
     def _seed_random_exchanges(self, row: int | None) -> None:

@@ -8,7 +8,7 @@ committed. Transient messages are stored like persistent ones.
 from collections.abc import Callable
 
 from warren.errors import NotFound, ResourceLocked
-from warren.limits_raft import REACH_AHEAD_MAX
+from warren.limits_raft import REACH_AHEAD_MAX, UNCOMMITTED_BYTES_MAX
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
@@ -31,6 +31,8 @@ from warren.store.stores import Stores
 _ACCEPTED = ACCEPTED
 _REFUSED = REFUSED
 _PERSISTENT = PERSISTENT
+# The bodies of one write, so that its entries, with their commands, are not refused by the group.
+_PROPOSED_SIZE_MAX = UNCOMMITTED_BYTES_MAX // 2
 # The number of the replica of a queue that has one.
 ONLY_REPLICA = 1
 
@@ -96,6 +98,14 @@ class QuorumQueue(ClassicQueue):
     def is_restored(self) -> bool:
         """True if the group has opened, so that the messages of earlier runs are there."""
         return self._group is None or self._group.is_open
+
+    def is_behind(self, byte_count: int) -> bool:
+        """True if so much waits for a commit that a message of `byte_count` may not be in the next write."""
+        group = self._group
+        if group is None:
+            return False
+        waiting = group.pending_bytes
+        return not group.is_open or (waiting > 0 and waiting + byte_count > _PROPOSED_SIZE_MAX)
 
     def when_restored(self, callback: Callable[[], None]) -> None:
         """Call `callback` when it opens, before anything is delivered."""
