@@ -22,11 +22,19 @@ TIMEOUT_S = 30
 AUTHORIZATION = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
 
 
+@pytest.fixture(params=["classic", "quorum"])
+def queue_type(request: pytest.FixtureRequest) -> str:
+    """The type of the queues of the test."""
+    return str(request.param)
+
+
 @pytest.fixture
-def channel(node: BrokerProcess) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
+def channel(
+    node: BrokerProcess, queue_type: str
+) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
-        channel.queue_declare("orders", durable=True)
+        channel.queue_declare("orders", durable=True, arguments={"x-queue-type": queue_type})
         channel.confirm_delivery()
         yield channel
         channel.queue_delete("orders")
