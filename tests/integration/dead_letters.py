@@ -49,13 +49,22 @@ def bodies(channel: Channel, queue: str) -> list[str]:
     return [body for _, _, body in take(channel, queue)]
 
 
-def reject(channel: Channel, queue: str) -> None:
-    """Reject all ready messages, which dead-letters them."""
+def reject(channel: Channel, queue: str, to: str = "dead") -> None:
+    """Reject all ready messages, which dead-letters them, and wait until `to` has them."""
+    due = _count(channel, to)
     while True:
         method, _, _ = channel.basic_get(queue)
         if method is None:
-            return
+            break
         channel.basic_reject(method.delivery_tag, requeue=False)
+        due += 1
+    deadline = time.monotonic() + 10
+    while _count(channel, to) < due:
+        assert time.monotonic() < deadline
+
+
+def _count(channel: Channel, queue: str) -> int:
+    return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 def path_of(queue: str, what: str) -> str:

@@ -22,21 +22,24 @@ from tests.integration.dead_letters import (
 QUEUES = ("orders", "short", "small", "tired", "dead", "elsewhere", "full")
 
 
-@pytest.fixture
-def channel(node: BrokerProcess) -> Iterator[Channel]:
+@pytest.fixture(params=["classic", "quorum"])
+def channel(node: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[Channel]:
     with channel_of(node) as channel:
-        to_dead = {"x-dead-letter-exchange": "graveyard"}
+        # What is published is in its queue then.
+        channel.confirm_delivery()
+        queue_type = {"x-queue-type": request.param}
+        to_dead = {"x-dead-letter-exchange": "graveyard", **queue_type}
         channel.exchange_declare("graveyard", "fanout", durable=True)
         channel.exchange_declare("shop", "topic", durable=True)
-        channel.queue_declare("dead", durable=True)
+        channel.queue_declare("dead", durable=True, arguments=queue_type)
         channel.queue_bind("dead", "graveyard")
         channel.queue_declare("orders", durable=True, arguments=to_dead)
         channel.queue_bind("orders", "shop", "order.#")
         channel.queue_declare("short", durable=True, arguments={**to_dead, "x-message-ttl": 1})
         channel.queue_declare("small", durable=True, arguments={**to_dead, "x-max-length": 1})
         channel.queue_declare("tired", durable=True, arguments={**to_dead, "x-delivery-limit": 1})
-        channel.queue_declare("elsewhere", durable=True)
-        full = {"x-max-length": 1, "x-overflow": "reject-publish"}
+        channel.queue_declare("elsewhere", durable=True, arguments=queue_type)
+        full = {"x-max-length": 1, "x-overflow": "reject-publish", **queue_type}
         channel.queue_declare("full", durable=True, arguments=full)
         yield channel
         for name in QUEUES:
@@ -332,8 +335,10 @@ def test_messages_that_die_again_at_once_are_not_redriven_without_end(
     client: HttpClient, channel: Channel
 ) -> None:
     publish(channel, "small", [str(number) for number in range(50)])
+    wait_for(client, "dead", 49)
     # Each that returns displaces another one.
     assert done(client, "dead", "redrive")["moved"] == 49
+    wait_for(client, "dead", 49)
     assert len(bodies(channel, "dead")) == 49
     assert len(bodies(channel, "small")) == 1
 

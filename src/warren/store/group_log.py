@@ -560,8 +560,7 @@ class GroupLog(ConfirmListener):
         """The kinds and bodies of the records of the next batch, the hard state first."""
         if not self._is_hard_due:
             return self._records
-        state = self._state
-        return [(HARD, encode_hard(state.number, state.replica, self.hard)), *self._records]
+        return [(HARD, encode_hard(self.number, self.replica, self.hard)), *self._records]
 
     def _check_index(self, index: int) -> None:
         if not self._state.first <= index <= self._state.last:

@@ -33,6 +33,7 @@ cdef class QuorumGroup:
     cdef readonly bint is_closed
     cdef readonly Py_ssize_t pending_count
     cdef readonly int64_t pending_bytes
+    cdef readonly uint64_t last_position
 
     @cython.locals(pending=PendingBatch)
     cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)

@@ -70,8 +70,8 @@ class QuorumGroup:
 
     __slots__ = (
         "_batches", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
-        "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "machine",
-        "pending_bytes", "pending_count",
+        "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "last_position",
+        "machine", "pending_bytes", "pending_count",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +89,8 @@ class QuorumGroup:
         # Messages that were published and are not committed, and the size of their bodies.
         self.pending_count = 0
         self.pending_bytes = 0
+        # The position in the store of the message that was published last.
+        self.last_position = 0
         # The numbers of the messages that this run of the node has published.
         self._enqueuer = Enqueuer(incarnation.node, incarnation.number)
         self._number = 0
@@ -128,7 +130,8 @@ class QuorumGroup:
         position = self._log.place(message, level)
         self._number += 1
         pending.builder.enqueue(self._enqueuer, self._number, level, position)
-        pending.add(message, level, self._log.stored(level, position))
+        stored = self.last_position = self._log.stored(level, position)
+        pending.add(message, level, stored)
         self.pending_count += 1
         self.pending_bytes += body_size_of(message)
         if confirmation is not None:

@@ -99,6 +99,11 @@ class QuorumQueue(ClassicQueue):
         """True if the group has opened, so that the messages of earlier runs are there."""
         return self._group is None or self._group.is_open
 
+    def last_place(self, message: Message) -> int:
+        """The place that `message`, which was the last one published, has when it is committed."""
+        group = self._group
+        return ClassicQueue.last_place(self, message) if group is None else group.last_position
+
     def is_behind(self, byte_count: int) -> bool:
         """True if so much waits for a commit that a message of `byte_count` may not be in the next write."""
         group = self._group
