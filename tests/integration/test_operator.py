@@ -24,6 +24,7 @@ from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.wire.streams import commands
 
 QUEUE = ("queues", "declare", "$")
+QUORUM = ("queues", "declare", "$", "--type", "quorum")
 USER = ("users", "add", "$", "secret")
 EXCHANGE = ("exchanges", "declare", "$")
 VHOST = ("vhosts", "add", "$")
@@ -85,6 +86,13 @@ CASES = (
     Case("queues peek", ("$", "--count", "3"), "hello", FULL),
     Case("queues pause", ("$",), "queue $: paused", (QUEUE,)),
     Case("queues resume", ("$",), "queue $: resumed", (QUEUE, ("queues", "pause", "$"))),
+    Case("queues peek", ("$", "--quarantined"), "payload", (QUORUM,)),
+    Case("queues peek", ("$", "--quarantined", "--unacknowledged"), "give either", (QUORUM,), status=2),
+    Case("queues release", ("$", "--all"), "queue $: 0 released", (QUORUM,)),
+    Case("queues release", ("$",), "give either --position or --all", (QUORUM,), status=2),
+    Case("queues release", ("$", "--position", "7"), "0 released, 1 not in quarantine", (QUORUM,), status=1),
+    Case("queues release", ("$", "--all"), "'$' is not a quorum queue", (QUEUE,), status=1),
+    Case("queues remove-quarantined", ("$", "--all"), "queue $: 0 removed", (QUORUM,)),
     Case("queues requeue", ("$", "--all"), "queue $: 0 requeued", (QUEUE,)),
     Case("queues requeue", ("$",), "give deliveries", (QUEUE,), status=1),
     Case(

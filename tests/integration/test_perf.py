@@ -38,6 +38,7 @@ def measure(broker: WarrenProcess, *arguments: str) -> dict[str, float]:
     "arguments",
     [
         ["throughput"],
+        ["throughput", "--queue-type", "quorum", "--confirm-window", "100", "--ack-every", "10"],
         ["throughput", "--size", "0"],
         ["throughput", "--size", "300000"],
         ["throughput", "--processes", "1"],

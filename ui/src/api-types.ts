@@ -974,7 +974,7 @@ export interface PeekedMessage {
   properties: Record<string, unknown> | unknown[];
   published_at: number;
   routing_key: string;
-  state: "ready" | "unacknowledged";
+  state: "quarantined" | "ready" | "unacknowledged";
   unacknowledged_ms?: number | null;
 }
 
@@ -1102,6 +1102,14 @@ export interface Published {
 /** How many items were not acknowledged before. */
 export interface QuarantineKnown {
   acknowledged: number;
+}
+
+/** Which quarantined messages: named ones, or all of the queue. */
+export interface QuarantinedBody {
+  /** All quarantined messages of the queue; required without `positions`. */
+  all?: boolean | string;
+  /** Positions as in the response of peeking at quarantined messages. */
+  positions?: number[];
 }
 
 /** A quarantined virtual host, stream or queue; `number` is the internal id, as the name is not known. */
@@ -1233,6 +1241,20 @@ export interface RedriveBody {
   routing_key?: string | null;
   /** Move each message to the queue in which it died first, or publish it to its original exchange. */
   to?: "exchange" | "queue";
+}
+
+/** How many messages were released. */
+export interface Released {
+  /** Number of `positions` without a quarantined message. */
+  missing: number;
+  released: number;
+}
+
+/** How many messages were removed. */
+export interface Removed {
+  /** Number of `positions` without a quarantined message. */
+  missing: number;
+  removed: number;
 }
 
 /** The remaining time of a lease from now on. */

@@ -28,6 +28,7 @@ from warren.management.api import (
     limits,
     live,
     message_moves,
+    message_quarantine,
     messages,
     node_state,
     nodes,
@@ -428,6 +429,16 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute(
         "/warren/queues/{vhost}/{queue}/pause",
         {"GET": queue_pause.pause, "PUT": queue_pause.put_pause, "DELETE": queue_pause.delete_pause},
+        Right.VHOST,
+    ),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/quarantine/release",
+        {"POST": message_quarantine.release},
+        Right.VHOST,
+    ),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/quarantine/remove",
+        {"POST": message_quarantine.remove},
         Right.VHOST,
     ),
     HttpRoute("/warren/queues/{vhost}/{queue}/requeue", {"POST": requeue.requeue_unacked}, Right.VHOST),

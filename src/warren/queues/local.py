@@ -188,6 +188,22 @@ class LocalQueue(Queue):
         """Its replica on this node; None if the queue is not replicated."""
         return None
 
+    def quarantined(self, first: int, count: int) -> list[PeekedMessage]:
+        """Up to `count` messages that exceeded the delivery limit and are kept, from place `first` on."""
+        return []
+
+    def quarantined_places(self) -> list[int]:
+        """The places of all of them, in order."""
+        return []
+
+    def release_quarantined(self, place: int) -> bool:
+        """Make the quarantined message at `place` ready; False if there is none."""
+        return False
+
+    def remove_quarantined(self, place: int) -> bool:
+        """Settle the quarantined message at `place`; False if there is none."""
+        return False
+
     # --- what does not --------------------------------------------------------------------------
 
     def exists(self) -> bool:

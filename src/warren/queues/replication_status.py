@@ -27,3 +27,18 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     # Messages that died and are kept until all targets have confirmed them, and the size of their bodies.
     dead_letter_count: int = 0
     dead_letter_bytes: int = 0
+
+
+def in_memory(quarantined_count: int) -> ReplicationStatus:
+    """The status of a queue that is only in memory: a leader without a log."""
+    return ReplicationStatus(
+        role="leader",
+        is_voter=True,
+        term=0,
+        last_index=0,
+        written_index=0,
+        commit_index=0,
+        applied_index=0,
+        snapshot_index=0,
+        quarantined_count=quarantined_count,
+    )

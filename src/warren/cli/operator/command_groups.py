@@ -58,6 +58,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Queues": ("list", "show", "declare", "delete"),
         "Messages": ("peek", "get", "purge", "move"),
         "Delivery": ("pause", "resume", "requeue"),
+        "Quarantine": ("release", "remove-quarantined"),
     },
     "streams": {
         "Streams": ("list", "show", "status", "peek", "clients"),

@@ -21,6 +21,16 @@ _MISSES = 10
 # Numbers of entries of a plan that would be created, changed and deleted, and of those that cannot be
 # applied.
 _TOLD = {"blocked": "blocked"}
+_QUARANTINED = (
+    QUEUE,
+    option(
+        "--position",
+        "position of a message, as 'queues peek --quarantined' shows it; can be repeated",
+        type=click.IntRange(0),
+        multiple=True,
+    ),
+    flag("--all", text="all quarantined messages of the queue"),
+)
 # Exit status as of `terraform plan -detailed-exitcode`: 0 means no change, 1 a failure.
 _CHANGES = 2
 
@@ -68,6 +78,28 @@ def _requeue(session: Session, arguments: Arguments) -> None:
     if answer["missing"]:
         raise Failure(f"{answer['requeued']} requeued, {answer['missing']} no longer unacknowledged")
     session.say(f"queue {arguments['queue']}: {answer['requeued']} requeued")
+
+
+def _release_quarantined(session: Session, arguments: Arguments) -> None:
+    _change_quarantined(session, arguments, "release", "released")
+
+
+def _remove_quarantined(session: Session, arguments: Arguments) -> None:
+    _change_quarantined(session, arguments, "remove", "removed")
+
+
+def _change_quarantined(session: Session, arguments: Arguments, action: str, done: str) -> None:
+    positions = list(arguments["position"])
+    if bool(positions) == arguments["all"]:
+        raise Failure("give either --position or --all", USAGE)
+    body = {"positions": positions} if positions else {"all": True}
+    path = filled("/warren/queues/{vhost}/{queue}/quarantine/", arguments) + action
+    answer = session.api.send("POST", path, body)
+    if session.is_json:
+        session.print_json(answer)
+    if answer["missing"]:
+        raise Failure(f"{answer[done]} {done}, {answer['missing']} not in quarantine")
+    session.say(f"queue {arguments['queue']}: {answer[done]} {done}")
 
 
 def _plan(session: Session, arguments: Arguments) -> None:
@@ -211,6 +243,22 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
             ),
             flag("--all", text="all unacknowledged messages of the queue"),
         ),
+    ),
+    CustomCommand(
+        group="queues",
+        name="release",
+        is_in_vhost=True,
+        does=_release_quarantined,
+        text="Release messages that exceeded the delivery limit of a quorum queue.",
+        takes=_QUARANTINED,
+    ),
+    CustomCommand(
+        group="queues",
+        name="remove-quarantined",
+        is_in_vhost=True,
+        does=_remove_quarantined,
+        text="Remove messages that exceeded the delivery limit of a quorum queue.",
+        takes=_QUARANTINED,
     ),
     CustomCommand(
         group="exchanges",

@@ -58,7 +58,10 @@ def _get(session: Session, arguments: Arguments) -> None:
 
 
 def _peek(session: Session, arguments: Arguments) -> None:
-    peek(session, arguments, "unacknowledged" if arguments["unacknowledged"] else "ready", 0)
+    if arguments["unacknowledged"] and arguments["quarantined"]:
+        raise Failure("give either --unacknowledged or --quarantined", USAGE)
+    state = "unacknowledged" if arguments["unacknowledged"] else "ready"
+    peek(session, arguments, "quarantined" if arguments["quarantined"] else state, 0)
 
 
 def peek(session: Session, arguments: Arguments, state: str, first: int) -> None:
@@ -354,6 +357,7 @@ TASKS: tuple[OperatorCommand, ...] = (
             QUEUE,
             COUNT,
             flag("--unacknowledged", text="unacknowledged messages instead of ready ones"),
+            flag("--quarantined", text="messages that exceeded the delivery limit of a quorum queue"),
             MATCH,
         ),
         does=_peek,

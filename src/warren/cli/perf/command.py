@@ -134,6 +134,7 @@ def _add_traffic(name: str, text: str, preset: dict[str, Any]) -> None:
             "duration_s": own.pop("duration"),
             "warmup_s": own.pop("warmup"),
             "is_persistent": own.pop("persistent"),
+            "queue_type": own.pop("queue_type") or "",
             **own,
         }
         shown = {key: value for key, value in settings.items() if value != DEFAULTS[key]}
@@ -154,7 +155,6 @@ def _add_traffic(name: str, text: str, preset: dict[str, Any]) -> None:
         click.Option(
             ["--queue-type"],
             type=click.Choice(QUEUE_TYPES),
-            default="",
             help="type of the queues, which are durable then; by default what the broker declares",
         ),
         seconds_option("--warmup", "seconds before the measurement", 1.0),

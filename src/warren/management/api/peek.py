@@ -1,7 +1,7 @@
 """Peeking at messages of a queue: nothing is delivered, requeued or marked."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
@@ -18,6 +18,7 @@ from warren.management.request_context import request_context
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
+from warren.queues.queue import PeekedMessage
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
 
@@ -25,13 +26,15 @@ _COUNT = 50
 _TRUNCATE = 50_000
 _READY = "ready"
 _UNACKNOWLEDGED = "unacknowledged"
+_QUARANTINED = "quarantined"
 
 
 PeekQuery = TypedDict(
     "PeekQuery",
     {
         "state": Annotated[
-            Literal["ready", "unacknowledged"], doc("State of the messages; ready by default.")
+            Literal["ready", "unacknowledged", "quarantined"],
+            doc("State of the messages; ready by default. Only quorum queues have quarantined ones."),
         ],
         "from": Annotated[int, doc("Position from which to peek: `next` of the previous response.")],
         "count": Annotated[int, doc("Maximum number of messages to return.")],
@@ -67,7 +70,7 @@ class PeekedMessageShape(TypedDict, total=False):
     is_persistent: Required[bool]
     published_at: Required[int]
     age_ms: Required[int]
-    state: Required[Literal["ready", "unacknowledged"]]
+    state: Required[Literal["ready", "unacknowledged", "quarantined"]]
     position: Required[int]
     delivery_count: Required[int]
     unacknowledged_ms: int | None
@@ -140,23 +143,29 @@ async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     except ConditionError as error:
         raise bad_request(str(error)) from None
     if state == _READY:
-        after = await _ready(scan)
+        after = await _listed(scan, state, scan.queue.peek)
+    elif state == _QUARANTINED:
+        after = await _listed(scan, state, scan.queue.quarantined)
     elif state == _UNACKNOWLEDGED:
         after = await _unacknowledged(scan, node)
     else:
-        raise bad_request(f"state must be {_READY} or {_UNACKNOWLEDGED}, not '{state}'")
+        states = f"{_READY}, {_UNACKNOWLEDGED} or {_QUARANTINED}"
+        raise bad_request(f"state must be {states}, not '{state[:40]}'")
     return reply({"messages": scan.found, "next": after, "examined": scan.examined})
 
 
-async def _ready(scan: _PeekScan) -> int | None:
+async def _listed(
+    scan: _PeekScan, state: str, peek_from: Callable[[int, int], list[PeekedMessage]]
+) -> int | None:
+    """Messages in `state`, which `peek_from` returns by place."""
     place = scan.first
     while not scan.queue.is_deleted:
-        peeked = scan.queue.peek(place, LISTED_PER_TURN)
+        peeked = peek_from(place, LISTED_PER_TURN)
         for each in peeked:
             if scan.is_enough:
                 return place
             place = each.place + 1
-            more = {"state": _READY, "position": each.place, "delivery_count": each.attempts}
+            more = {"state": state, "position": each.place, "delivery_count": each.attempts}
             scan.examine(each.message, more)
         if len(peeked) < LISTED_PER_TURN:
             return None

@@ -21,7 +21,7 @@ cdef class QuorumQueue(ClassicQueue):
     cdef dict _backlogs
     cdef dict _found
     cdef list _restoring
-    cdef dict _quarantined
+    cdef object _quarantine
 
     @cython.locals(stored=StoredMessage, group=QuorumGroup)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1

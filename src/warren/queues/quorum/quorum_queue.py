@@ -15,14 +15,15 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_of, stored_copy
 from warren.queues.backlog import Backlog
 from warren.queues.classic import ClassicQueue
-from warren.queues.queue import ACCEPTED, REFUSED, Delivery, QueueHost, new_delivery
+from warren.queues.queue import ACCEPTED, REFUSED, Delivery, PeekedMessage, QueueHost, new_delivery
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.pending_batch import PendingBatch
+from warren.queues.quorum.quarantined_messages import QuarantinedMessages
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
-from warren.queues.replication_status import ReplicationStatus
+from warren.queues.replication_status import ReplicationStatus, in_memory
 from warren.queues.unacked_pager import UnackedPager
 from warren.store.group_log import GroupLog
 from warren.store.recovered_queue import RecoveredQueue
@@ -41,7 +42,7 @@ class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_found", "_group", "_incarnation", "_quarantined", "_restoring", "_stores",
+        "_backlogs", "_found", "_group", "_incarnation", "_quarantine", "_restoring", "_stores",
     )  # fmt: skip
 
     def __init__(
@@ -63,8 +64,7 @@ class QuorumQueue(ClassicQueue):
         self._found: dict[int, RecoveredQueue] = {}
         # Who is called when that is restored.
         self._restoring: list[Callable[[], None]] = []
-        # Messages that exceeded the delivery limit, by place.
-        self._quarantined: dict[int, Delivery] = {}
+        self._quarantine = QuarantinedMessages()
         super().__init__(name, vhost_name, host, settings)
 
     def attach_store(self, stores: Stores, number: int) -> None:
@@ -117,9 +117,9 @@ class QuorumQueue(ClassicQueue):
         self._restoring.append(callback)
 
     def replication_status(self) -> ReplicationStatus | None:
-        """Its replica on this node; None without a store."""
-        group = self._group
-        return None if group is None else group.status(len(self._quarantined))
+        """Its replica on this node; in memory, that of a group without a log."""
+        group, quarantined_count = self._group, self._quarantine.count
+        return in_memory(quarantined_count) if group is None else group.status(quarantined_count)
 
     @property
     def is_local(self) -> bool:
@@ -193,14 +193,53 @@ class QuorumQueue(ClassicQueue):
         """
         group = self._group
         is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
-        if group is None or not is_over or self.settings.dead_letter_exchange is not None:
+        if not is_over or self.settings.dead_letter_exchange is not None:
             ClassicQueue.requeue(self, delivery)
             return
         self._uncount_unacked(delivery)
         delivery.attempts += 1
         delivery.consumer = None
-        group.quarantine(self._level_of(delivery.message), delivery.position, is_quarantined=True)
-        self._quarantined[self._ready.place_of(delivery)] = delivery
+        if group is not None:
+            group.quarantine(self._level_of(delivery.message), delivery.position, is_quarantined=True)
+        self._quarantine.add(self._ready.place_of(delivery), delivery)
+
+    def quarantined(self, first: int, count: int) -> list[PeekedMessage]:
+        """Up to `count` quarantined messages from place `first` on, with bodies."""
+        return [
+            PeekedMessage(place, self.whole(delivery), delivery.attempts)
+            for place, delivery in self._quarantine.listed(first, count)
+        ]
+
+    def quarantined_places(self) -> list[int]:
+        """The places of all quarantined messages, in order."""
+        return self._quarantine.places()
+
+    def release_quarantined(self, place: int) -> bool:
+        """Make the quarantined message at `place` ready; False if there is none.
+
+        It may be delivered as often again as the delivery limit says, and is marked as redelivered. `pump`
+        makes it available to consumers.
+        """
+        delivery = self._quarantine.take(place)
+        if delivery is None:
+            return False
+        # It was delivered before, so that it does not begin with none.
+        delivery.attempts = 1
+        if self._group is not None:
+            level = self._level_of(delivery.message)
+            self._group.quarantine(level, delivery.position, is_quarantined=False)
+        self._put_back(delivery)
+        self.mark_stats_dirty()
+        return True
+
+    def remove_quarantined(self, place: int) -> bool:
+        """Settle the quarantined message at `place`; False if there is none."""
+        delivery = self._quarantine.take(place)
+        if delivery is None:
+            return False
+        self._ready.settled(delivery)
+        self.mark_stats_dirty()
+        return True
 
     def outgoing(self, delivery: Delivery) -> Message:
         """The message of `delivery` with its delivery count, if it was fetched or delivered before."""
@@ -213,6 +252,8 @@ class QuorumQueue(ClassicQueue):
         """
         if self._group is not None:
             self._group.close()
+        for place in self._quarantine.places():
+            self.remove_quarantined(place)
         return ClassicQueue.delete(self)
 
     # --- what the group says ----------------------------------------------------------------------
@@ -241,7 +282,8 @@ class QuorumQueue(ClassicQueue):
                 peeked.place = self._ready.place_of(new_delivery(self, peeked.message, position))
                 delivery = self._ready.take(peeked, self)
                 assert delivery is not None, position
-                self._quarantined[peeked.place] = delivery
+                delivery.attempts = peeked.attempts
+                self._quarantine.add(peeked.place, delivery)
 
     def enter(self, batch: PendingBatch) -> None:
         """Deliver or enqueue the messages of `batch`, which are committed."""
