@@ -18,4 +18,4 @@ cdef class RaftDriver:
     cdef bint _begin(self) except -1
     @cython.locals(replica=Replica)
     cdef bint _finish_write(self) except -1
-    cdef _apply(self, entries)
+    cpdef _apply(self, entries)

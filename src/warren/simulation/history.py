@@ -37,6 +37,11 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
     # True if clients may delete it.
     can_be_deleted: bool = True
 
+    @property
+    def is_quorum(self) -> bool:
+        """True if it stores transient messages too, ignores priorities, and never forgets a delivery."""
+        return self.arguments.get("x-queue-type") == "quorum"
+
 
 class Publisher(Struct, eq=False):
     """One channel that publishes: the order of its messages is kept in each queue."""
@@ -133,7 +138,9 @@ class History:
         self.tally.published += 1
         certain = []
         for queue in queues:
-            own = queue.copies[id] = Copy(id, copy.publisher, copy.persistent, copy.priority)
+            is_quorum = queue.specification.is_quorum
+            own = Copy(id, copy.publisher, copy.persistent or is_quorum, 0 if is_quorum else copy.priority)
+            queue.copies[id] = own
             if queue.exists and not queue.deleters:
                 certain.append((queue, own))
         return certain
@@ -216,7 +223,7 @@ class History:
                 if not (queue.survives and copy.persistent):
                     copy.is_promised = False
                     copy.is_gone = True
-                if is_power_lost:
+                if is_power_lost and not queue.specification.is_quorum:
                     # What was delivered since the last sync may be delivered again without the flag.
                     copy.is_delivered = False
 

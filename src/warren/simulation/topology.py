@@ -4,12 +4,15 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from warren.limits import DELIVERY_LIMIT_DEFAULT
 from warren.metadata.commands import DeclareExchange, MetadataCommand, PutVhost
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import VhostMetadata
+from warren.model.arguments import QUORUM, STREAM
 from warren.simulation.history import QueueSpecification
+from warren.wire.table import Value
 
 VHOST = "/"
 FANOUT = "everyone"
@@ -19,6 +22,8 @@ _DEAD_LETTER_EXCHANGE = "dead-letter-exchange"
 # What lets a queue drop messages, as arguments and in policies.
 _LOSSY = ("message-ttl", "max-length", "max-length-bytes", "expires", _DEAD_LETTER_EXCHANGE, "delivery-limit")
 _REFUSING = {"x-max-length": 12, "x-overflow": "reject-publish"}
+# Messages may come back any number of times: each look at a queue is a delivery.
+_QUORUM: dict[str, Value] = {"x-queue-type": "quorum", "x-delivery-limit": -1}
 _DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
@@ -53,6 +58,12 @@ def standard_topology() -> Topology:
             queue("short", arguments={"x-max-length": 5, **_DEAD}, keeps_all=False, bound_to=(FANOUT,)),
             queue("fleeting", arguments={"x-message-ttl": 2_000, **_DEAD}, keeps_all=False),
             queue("expiring", arguments={"x-expires": 30_000}, keeps_all=False),
+            queue("agreed", arguments=_QUORUM, bound_to=(FANOUT,)),
+            queue(
+                "attempts",
+                arguments={"x-queue-type": "quorum", "x-delivery-limit": 2, **_DEAD},
+                keeps_all=False,
+            ),
             queue("dead", takes_others=True, keeps_all=False),
             queue("transient", durable=False),
             queue("leaving", auto_delete=True, keeps_all=False),
@@ -64,7 +75,7 @@ def standard_topology() -> Topology:
 
 
 def topology_of(commands: list[MetadataCommand]) -> Topology:
-    """The classic queues that `commands` declare, and what they promise there."""
+    """The classic and quorum queues that `commands` declare, and what they promise there."""
     metadata = Metadata()
     proposals = LocalProposals(metadata, lambda: 0)
     for command in commands:
@@ -81,8 +92,10 @@ def _specifications(vhost: VhostMetadata) -> Iterable[QueueSpecification]:
     """The queues of one virtual host that clients can consume from."""
     targets = _dead_letter_targets(vhost)
     for record in vhost.topology.queues.values():
-        if record.kind == "classic":
+        if record.kind != STREAM:
             keys = _limits(vhost, record)
+            if record.kind == QUORUM and keys.setdefault("delivery-limit", DELIVERY_LIMIT_DEFAULT) == -1:
+                del keys["delivery-limit"]
             yield QueueSpecification(
                 vhost=vhost.name,
                 name=record.name,
