@@ -47,3 +47,23 @@ def test_a_pika_program_with_a_quorum_queue_loses_nothing_when_the_broker_is_kil
         assert len(found) - len(confirmed) <= KILLS
         assert found == sorted({*found}, key=int)
         connection.close()
+
+
+def test_the_first_delivery_has_no_count_and_the_answer_to_a_get_has_one(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as node:
+        connection = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port))
+        channel = connection.channel()
+        channel.queue_declare("orders", durable=True, arguments=QUORUM)
+        channel.confirm_delivery()
+        for auto_ack in (True, False):
+            consumed = channel.consume("orders", auto_ack=auto_ack)
+            channel.basic_publish("", "orders", b"message")
+            method, properties, _ = next(consumed)
+            assert (method.redelivered, properties.headers) == (False, None)
+            if not auto_ack:
+                channel.basic_ack(method.delivery_tag)
+            channel.cancel()
+        channel.basic_publish("", "orders", b"message")
+        method, properties, _ = channel.basic_get("orders")
+        assert (method.redelivered, properties.headers) == (False, {"x-delivery-count": 0})
+        connection.close()

@@ -77,7 +77,7 @@ def running_brokers(theirs: Path, ours: Path) -> Iterator[dict[str, QuorumBroker
         stack.callback(server.stop)
         server.start()
         server.control("import_definitions", str(document))
-        arguments = ("--management-port", str(our_http_port))
+        arguments = ("--management-port", str(our_http_port), "--data-dir", str(ours / "data"))
         settings = {"load_definitions": str(document)}
         port = stack.enter_context(running_warren(ours, settings, arguments=arguments)).port
         yield {

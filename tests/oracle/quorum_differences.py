@@ -109,12 +109,9 @@ EXPIRY = (
     "time_to_live: A message with a shorter expiration behind one with a longer.",
     "time_to_live: An unacknowledged message does not expire, and one that is requeued late does.",
 )
-# A message is delivered when it is committed, which is after the answer to the barrier that the script
-# waits for.
-AFTER_COMMIT = (
-    "time_to_live: An expiration of zero with a consumer that is ready.",
-    "time_to_live: A queue whose messages live zero milliseconds, with a consumer that is ready.",
-)
+# A message enters the queue when it is on disk, and the counts for which this script waits are the same
+# before.
+AFTER_COMMIT = ("lengths: A message that went back to the head is dropped first.",)
 # RabbitMQ ignores consumer priorities with a single active consumer; here the highest is active, as in
 # RabbitMQ 4.
 PRIORITY = ("single_active_consumer: A priority does not choose the next active consumer.",)

@@ -504,7 +504,8 @@ class ClassicQueue(TakingQueue):
             self.delivered_no_ack_count += 1
             if not self.is_dirty:
                 self.mark_stats_dirty()
-            consumer.deliver_message(self.outgoing(delivery), delivery.attempts > 0)
+            message = self.outgoing(delivery) if delivery.attempts else delivery.message
+            consumer.deliver_message(message, delivery.attempts > 0)
             self._ready.settled(delivery)
             return
         self.delivered_count += 1
