@@ -249,7 +249,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         name="release",
         is_in_vhost=True,
         does=_release_quarantined,
-        text="Release messages that exceeded the delivery limit of a quorum queue.",
+        text="Release quarantined messages of a quorum queue.",
         takes=_QUARANTINED,
     ),
     CustomCommand(
@@ -257,7 +257,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         name="remove-quarantined",
         is_in_vhost=True,
         does=_remove_quarantined,
-        text="Remove messages that exceeded the delivery limit of a quorum queue.",
+        text="Remove quarantined messages of a quorum queue.",
         takes=_QUARANTINED,
     ),
     CustomCommand(
