@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient
@@ -19,18 +18,21 @@ def limited(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BrokerPr
     """A broker with the queue `limited`, in which three of four messages exceeded the delivery limit of 1."""
     options = ["--data-dir", str(tmp_path / "data")] if request.param == "on disk" else ["--in-memory"]
     with broker(*options) as process:
-        with connect(process.port) as connection:
-            channel = connection.channel()
-            channel.confirm_delivery()
-            arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1}
-            channel.queue_declare("limited", durable=True, arguments=arguments)
-            for number in range(4):
-                channel.basic_publish(
-                    "", "limited", b"message %d" % number, pika.BasicProperties(delivery_mode=2)
-                )
-            for _ in range(2):
-                reject(channel, 3)
+        exceed_limit(process)
         yield process
+
+
+def exceed_limit(process: BrokerProcess) -> None:
+    """Publish four messages to the queue `limited`, and return three of them twice."""
+    with connect(process.port) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1}
+        channel.queue_declare("limited", durable=True, arguments=arguments)
+        for number in range(4):
+            channel.basic_publish("", "limited", b"message %d" % number)
+        for _ in range(2):
+            reject(channel, 3)
 
 
 def reject(channel: BlockingChannel, count: int) -> None:
@@ -106,15 +108,10 @@ def test_a_choice_that_is_not_clear_is_refused(limited: BrokerProcess, body: obj
 def test_quarantined_messages_survive_a_kill_and_so_does_their_release(tmp_path: Path) -> None:
     options = ("--data-dir", str(tmp_path / "data"))
     with broker(*options) as process:
+        exceed_limit(process)
         with connect(process.port) as connection:
             channel = connection.channel()
             channel.confirm_delivery()
-            arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1}
-            channel.queue_declare("limited", durable=True, arguments=arguments)
-            for number in range(4):
-                channel.basic_publish("", "limited", b"message %d" % number)
-            for _ in range(2):
-                reject(channel, 3)
             # What was written before a confirm is on the disk.
             channel.basic_publish("", "limited", b"last")
         process.process.kill()
