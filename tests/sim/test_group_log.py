@@ -257,7 +257,7 @@ class Simulation:
         log = group.log
         if group.commit < log.last:
             for entry in reversed(log.entries(group.commit + 1, log.last, 1 << 40)):
-                ends.update((run.level, run.first) for run in entry.runs)
+                ends.update((run.level, run.first) for run in reversed(entry.runs))
         known = [(level, position) for level, position in group.held if position < ends[level]]
         for place in self.chance.sample(known, min(len(known), self.chance.choice([1, 3, 9]))):
             message = group.held.pop(place)
