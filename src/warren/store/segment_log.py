@@ -174,7 +174,8 @@ class SegmentLog:
         last = self.last
         if not last.capacity:
             self._open_next(size)
-        elif last.size + size + _HEAD_SIZE + _SEAL_SIZE > last.capacity:
+        # What was promised room as one, such as the records of a GROUP, fits once the BATCH is there as well.
+        elif last.size + size + (0 if self._chunks else _HEAD_SIZE) + _SEAL_SIZE > last.capacity:
             self._roll(size)
         elif not self._chunks:
             self._start = last.size

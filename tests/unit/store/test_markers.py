@@ -2,7 +2,9 @@
 
 import random
 
+import pytest
 from tests.sim.disk import SimulatedDisk
+from tests.sim.segments import set_segment_size
 from tests.unit.store.test_recovery import Promise, bodies, opened, published
 
 from warren.store.message_store import MessageStore
@@ -81,6 +83,22 @@ def test_a_message_published_beside_a_group_does_not_belong_to_it() -> None:
     assert not recovered.damage
     assert bodies(recovered) == [b"before", b"a", b"between"]
     assert recovered.store.markers[b"key"].value == b"1"
+
+
+@pytest.mark.parametrize("fill", range(340, 440))
+def test_a_group_that_just_fits_is_in_one_segment(fill: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_segment_size(monkeypatch, 600)
+    there = disk()
+    store = opened(there).store
+    store.append(published(bytes(fill)), store.cursor(1, 0), 0)
+    written(store, there)
+    store.begin_group()
+    messages = [published(b"a"), published(b"b")]
+    for position, message in enumerate(messages, 1):
+        store.append(message, store.cursor(1, 0), position)
+    store.end_group(b"key", b"2")
+    written(store, there)
+    assert {message.location >> 32 for message in messages} == {store.markers[b"key"].segment}
 
 
 def test_a_message_released_before_it_was_written_is_missing_in_its_group() -> None:
