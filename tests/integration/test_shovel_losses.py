@@ -95,9 +95,10 @@ def test_nothing_is_lost_when_the_destination_is_killed(node: BrokerProcess, tmp
         publish(node.port, "before", MESSAGES)
         with broker("--data-dir", str(tmp_path)) as other:
             proxy.target = other.port
+            # With few messages in flight it is not through before the destination is killed.
             put_shovel(
                 client, "killed", src_uri=uri(node.port), src_queue="before", dest_uri=uri(proxy.port),
-                dest_queue="after", reconnect_delay=1,
+                dest_queue="after", src_prefetch_count=20, reconnect_delay=1,
             )  # fmt: skip
             await_state(client, "killed", "running")
             wait_until(lambda: shovels(client)["killed"].get("confirmed", 0) > MESSAGES // 10)
