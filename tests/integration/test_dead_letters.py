@@ -203,6 +203,7 @@ def test_a_group_or_conditions_or_a_number_of_messages_can_be_selected(
     publish(channel, "order.new", ["a1", "a2", "b1", "b2"], "shop")
     reject(channel, "orders")
     publish(channel, "small", ["s1", "s2"])
+    wait_for(client, "dead", 5)
     assert done(client, "dead", "redrive", group={"queue": "small", "exchange": "shop"})["moved"] == 0
     group = {"queue": "small", "reason": "maxlen", "exchange": ""}
     assert done(client, "dead", "redrive", queue="elsewhere", group=group)["moved"] == 1
