@@ -11,7 +11,7 @@ import pytest
 from tests import rabbitmq
 from tests.conformance.client import TranscriptContext
 from tests.conformance.definitions import VHOSTS, definitions
-from tests.oracle.quorum_brokers import QuorumBroker, running_brokers
+from tests.oracle.quorum_brokers import QuorumBrokers
 from tests.warren_process import running_warren
 
 
@@ -60,10 +60,7 @@ def brokers(
 
 
 @pytest.fixture(scope="session")
-def quorum_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, QuorumBroker]]:
-    """RabbitMQ and Warren with their HTTP APIs, for the tests of quorum queues."""
-    if not rabbitmq.is_installed():
-        pytest.skip("rabbitmq-server is not installed")
-    theirs, ours = (tmp_path_factory.mktemp(name) for name in ("rabbitmq", "warren"))
-    with running_brokers(theirs, ours) as brokers:
-        yield brokers
+def quorum_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuorumBrokers]:
+    """RabbitMQ and Warren with their HTTP APIs, for the tests of quorum queues; started when asked for."""
+    with ExitStack() as stack:
+        yield QuorumBrokers(stack, tmp_path_factory.mktemp)

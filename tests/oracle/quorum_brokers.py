@@ -5,19 +5,29 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests import rabbitmq
 from tests.conformance import definitions
 from tests.conformance.client import PASSWORD, USER, TranscriptContext
 from tests.conformance.peer import Peer
 from tests.warren_process import free_port, running_warren
 
-BROKERS = ("rabbitmq", "warren")
+BROKERS = (
+    pytest.param(
+        "rabbitmq",
+        marks=(
+            pytest.mark.rabbitmq,
+            pytest.mark.skipif(not rabbitmq.is_installed(), reason="rabbitmq-server is not installed"),
+        ),
+    ),
+    "warren",
+)
 VHOSTS = definitions.VHOSTS
 AUTHORIZATION = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 # name -> pattern, definition: what the policies of the conformance tests do not set.
@@ -60,32 +70,46 @@ class QuorumBroker:
         return answer.status, json.loads(text) if text else None
 
 
-@contextmanager
-def running_brokers(theirs: Path, ours: Path) -> Iterator[dict[str, QuorumBroker]]:
-    """Both brokers, by name, until the block ends; their files are in these directories."""
-    document = ours / "definitions.json"
-    document.write_text(json.dumps(_definitions()))
-    http_port, our_http_port = free_port(), free_port()
-    with ExitStack() as stack:
+class QuorumBrokers:
+    """Both brokers, each started when it is first asked for, with its files in a new directory."""
+
+    def __init__(self, stack: ExitStack, new_folder: Callable[[str], Path]) -> None:
+        """`stack` stops them; `new_folder` returns a new directory with a name."""
+        self._stack = stack
+        self._new_folder = new_folder
+        self._running: dict[str, QuorumBroker] = {}
+
+    def __getitem__(self, name: str) -> QuorumBroker:
+        if name not in self._running:
+            folder = self._new_folder(name)
+            document = folder / "definitions.json"
+            document.write_text(json.dumps(_definitions()))
+            start = self._start_rabbitmq if name == "rabbitmq" else self._start_warren
+            port, http_port = start(folder, document)
+            accepts = accepts_quorum_queues(port)
+            self._running[name] = QuorumBroker(name, port, http_port, accepts_quorum_queues=accepts)
+        return self._running[name]
+
+    def _start_rabbitmq(self, folder: Path, document: Path) -> tuple[int, int]:
+        http_port = free_port()
         server = rabbitmq.RabbitMQ(
-            theirs,
+            folder,
             listen="127.0.0.1",
             settings=f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n",
             plugins=("rabbitmq_management",),
         )
-        stack.callback(server.remove)
-        stack.callback(server.stop)
+        self._stack.callback(server.remove)
+        self._stack.callback(server.stop)
         server.start()
         server.control("import_definitions", str(document))
-        arguments = ("--management-port", str(our_http_port), "--data-dir", str(ours / "data"))
+        return server.port, http_port
+
+    def _start_warren(self, folder: Path, document: Path) -> tuple[int, int]:
+        http_port = free_port()
+        arguments = ("--management-port", str(http_port), "--data-dir", str(folder / "data"))
         settings = {"load_definitions": str(document)}
-        port = stack.enter_context(running_warren(ours, settings, arguments=arguments)).port
-        yield {
-            "rabbitmq": QuorumBroker("rabbitmq", server.port, http_port, accepts_quorum_queues(server.port)),
-            "warren": QuorumBroker(
-                "warren", port, our_http_port, accepts_quorum_queues=accepts_quorum_queues(port)
-            ),
-        }
+        running = self._stack.enter_context(running_warren(folder, settings, arguments=arguments))
+        return running.port, http_port
 
 
 def accepts_quorum_queues(

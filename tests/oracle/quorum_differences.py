@@ -1,7 +1,10 @@
-"""The recorded sections that Warren answers otherwise than RabbitMQ 3.10.8, by reason.
+"""What Warren answers otherwise than RabbitMQ 3.10.8, by reason: recorded sections, and answers over HTTP.
 
-Each is played, and has to differ: one that does not any more is removed from here.
+Each section is played, and has to differ, except AFTER_COMMIT: one that does not any more is removed from
+here. What the HTTP API answers has to be exactly what is said here.
 """
+
+from typing import Any, Final
 
 # RabbitMQ counts a channel with an unacknowledged basic.get, and a cancelled consumer that holds messages,
 # as a consumer each; here the consumers count.
@@ -110,7 +113,7 @@ EXPIRY = (
     "time_to_live: An unacknowledged message does not expire, and one that is requeued late does.",
 )
 # A message enters the queue when it is on disk, and the counts for which this script waits are the same
-# before.
+# before. Whether the answers differ depends on the disk.
 AFTER_COMMIT = ("lengths: A message that went back to the head is dropped first.",)
 # RabbitMQ ignores consumer priorities with a single active consumer; here the highest is active, as in
 # RabbitMQ 4.
@@ -131,7 +134,53 @@ DIFFERENCES = frozenset(
         *CONDITIONAL,
         *TRANSACTION,
         *EXPIRY,
-        *AFTER_COMMIT,
         *PRIORITY,
     )
 )
+
+# --- over HTTP, by the name of the broker -----------------------------------------------------------------
+
+# RabbitMQ counts a basic.get without an acknowledgement as a consumer, as in COUNTS.
+CONSUMERS_OF_ONE_GET: Final = {"rabbitmq": 1, "warren": 0}
+# RabbitMQ is stopped, and Warren is killed: messages below the reach, which is 64 messages or more ahead of
+# deliveries, count as delivered once, since they may have been. By redelivered and x-delivery-count.
+BELOW_REACH: Final = {"rabbitmq": ("false", "0l"), "warren": ("true", "1l")}
+# Field by field of the queue `q`: what RabbitMQ has, and what Warren has; `...` is a field that is missing.
+FIELDS: Final[dict[str, tuple[Any, Any]]] = {
+    # As above; no consumer is no utilisation.
+    "consumers": (1, 0),
+    "consumer_capacity": (float, 0),
+    "consumer_utilisation": (float, 0),
+    # RabbitMQ reads the messages of a quorum queue from disk. Here they are in memory until they are paged
+    # out, and are counted there.
+    "message_bytes_ram": (0, 6),
+    "messages_ram": (0, 3),
+    # More than RabbitMQ tells: the state of the group, what is in quarantine, and the delivery limit.
+    "commit_index": (..., int),
+    "delivery_limit": (..., 3),
+    "messages_quarantined": (..., 0),
+    "replicas": (..., list),
+    "term": (..., int),
+}
+# RabbitMQ keeps a dead letter until all targets have confirmed it. Here it is published once, as with the
+# strategy at-most-once, and there is no target.
+DEAD_LETTERS_WAITING: Final = {"rabbitmq": 1, "warren": 0}
+# RabbitMQ returns what was got to the tail, here it returns to its place, as in PLACES; and the second of two
+# messages that were got has one behind it, the first none.
+GOT_AGAIN: Final[dict[str, tuple[Any, ...]]] = {
+    "rabbitmq": ([("b", False, 1, 0), ("a", True, 0, 1)], [("b", True, 1, 1)]),
+    "warren": ([("a", True, 1, 1), ("b", False, 0, 0)], [("a", True, 1, 2)]),
+}
+# if-unused and if-empty are obeyed, as in CONDITIONAL: the queue is deleted, and the second finds none.
+OBEYED: Final[dict[str, int]] = {"q?if-unused=true": 204, "q?if-empty=true": 404}
+# RabbitMQ 4 has these routes, and so has Warren.
+LATER_ROUTES: Final = {"rabbitmq": 404, "warren": 200}
+# Valid in RabbitMQ 4, as in LIMIT_VALUES: policies for queues of a type, no limit, and the size of a group
+# in a cluster.
+VALID_APPLY_TO: Final = ("quorum_queues", "classic_queues")
+VALID_POLICIES: Final[tuple[dict[str, Any], ...]] = ({"delivery-limit": -1}, {"target-group-size": 3})
+# RabbitMQ 4 reads the field `default_queue_type`, which it shows; so does Warren.
+DEFAULT_TYPE: Final = {"rabbitmq": "undefined", "warren": "quorum"}
+# RabbitMQ skips an entry of definitions that it cannot declare, and says that all were imported. Here nothing
+# of such definitions is imported, and the answer says why.
+IMPOSSIBLE_ENTRY: Final = {"rabbitmq": 204, "warren": 400}

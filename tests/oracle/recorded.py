@@ -31,17 +31,20 @@ def sections(path: Path) -> Iterator[Transcript]:
         yield Transcript.parse(path, part.splitlines())
 
 
-def play(script: Transcript, context: TranscriptContext) -> None:
-    """Perform a section, check that nothing more comes, and delete what it declared."""
+def play(script: Transcript, context: TranscriptContext, counts_s: float = COUNTS_S) -> None:
+    """Perform a section, check that nothing more comes, and delete what it declared.
+
+    Counts are repeated for up to `counts_s`.
+    """
     client = Client(context)
     try:
-        perform(script, client)
+        perform(script, client, counts_s)
         client.finish()
     finally:
         client.clean_up()
 
 
-def perform(script: Transcript, client: Client) -> None:
+def perform(script: Transcript, client: Client, counts_s: float = COUNTS_S) -> None:
     """Send the C lines, and compare the answers with the S lines (or R lines, for RabbitMQ)."""
     last: Step | None = None
     for step in script.spoken(client.context):
@@ -50,7 +53,7 @@ def perform(script: Transcript, client: Client) -> None:
                 client.perform(step.connection, step.text)
                 last = step
             else:
-                _expect(step, last, client)
+                _expect(step, last, client, counts_s)
         except (Mismatch, ValueError, KeyError, OSError) as error:
             raise Mismatch(f"{script.path.name}: {script.title}\n    {step.text}\n    {error}") from error
 
@@ -69,8 +72,8 @@ def _with_answer(line: str) -> list[str]:
     return [line, "S>"] if _SENT.match(line) else [line]
 
 
-def _expect(step: Step, last: Step | None, client: Client) -> None:
-    deadline = time.monotonic() + COUNTS_S
+def _expect(step: Step, last: Step | None, client: Client, counts_s: float) -> None:
+    deadline = time.monotonic() + counts_s
     while True:
         try:
             expect(step.text, client.peers[step.connection], client.context, client.kept)

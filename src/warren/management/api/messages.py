@@ -263,7 +263,7 @@ def _channel_error(error: AmqpError) -> RequestRefused:
 
 
 def _message(delivery: Delivery, left: int, encoding: object, truncate: int | None) -> dict[str, object]:
-    message = delivery.message
+    message = delivery.queue.outgoing(delivery)
     body = message.body if truncate is None else message.body[:truncate]
     payload, written = encoded_body(body, encoding)
     return {

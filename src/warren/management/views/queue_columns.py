@@ -10,7 +10,7 @@ from typing import Any
 from warren.management.listing import Column, sort_value
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import IndexedQueue, live_queues
-from warren.management.views.queues import MEMORY, idle_since, utilisation
+from warren.management.views.queues import MEMORY, NOT_OF_QUORUM, idle_since, utilisation
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
@@ -32,9 +32,10 @@ _DEFINITION = "effective_policy_definition"
 EXACT = frozenset((
     "vhost", "name", "durable", "auto_delete", "exclusive", "type", "node", "state", *LENGTHS, "consumers",
     *MEMORY,
-))  # fmt: skip
+)) - frozenset(NOT_OF_QUORUM)  # fmt: skip
 # The fields of a queue in a list, except those with the same value for all queues.
 FIELDS = EXACT | frozenset((
+    *MEMORY,
     "arguments", "backing_queue_status", "consumer_capacity", "consumer_utilisation",
     "effective_policy_definition", "exclusive_consumer_tag", "head_message_timestamp", "idle_since",
     "message_stats", "operator_policy", "paused", "policy", "single_active_consumer_tag",

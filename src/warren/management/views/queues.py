@@ -23,7 +23,7 @@ from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.metrics.time_series import TimeSeries
-from warren.model.arguments import CLASSIC, STREAM, effective_definition
+from warren.model.arguments import CLASSIC, QUORUM, STREAM, effective_definition
 from warren.queues.local import LocalQueue
 from warren.queues.replication_status import ReplicationStatus
 
@@ -34,6 +34,12 @@ _MESSAGE_SIZE = 128
 _UTILISATION_INTERVALS = 12
 _INTERVAL_MS = 5_000
 _LENGTHS_COUNT = len(LENGTHS)
+# Fields that only classic queues and streams have in RabbitMQ 3.10.
+NOT_OF_QUORUM = (
+    "backing_queue_status", "exclusive_consumer_tag", "head_message_timestamp", "message_bytes_paged_out",
+    "messages_paged_out", "messages_ready_ram", "messages_unacknowledged_ram", "recoverable_slaves",
+    "single_active_consumer_tag",
+)  # fmt: skip
 _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
     QUEUE_COLUMNS.index, ("ack", "deliver", "deliver_get", "publish")
 )
@@ -142,6 +148,10 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     if record.kind == STREAM:
         # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
+    if record.kind == QUORUM:
+        for name in NOT_OF_QUORUM:
+            del facts[name]
+        return facts
     idle_at = idle_since(live, ranges.time)
     if idle_at:
         facts["idle_since"] = format_time(idle_at)
