@@ -5,6 +5,9 @@ at the same time, because most of them wait more than they compute. The output o
 preceded by its name. A table follows: results, seeds, seconds and seconds of CPU time of each suite.
 The last line of all is `N passed, N failed, N skipped`.
 
+The suite `oracle` compares Warren's answers about quorum queues with recorded ones of RabbitMQ 3.10.8, and
+needs no RabbitMQ; `make oracle` runs one beside Warren, and compares everything.
+
 Tests that take long are left out unless `--long` selects them: `all`, or a part of them such as `2/4`. The
 table contains how many were left out.
 """
@@ -40,7 +43,11 @@ SPARK_VERSIONS = sorted(path.stem for path in (ROOT / "requirements").glob("spar
 # Suites with an environment of their own, which runs Warren from src/.
 OWN_ENVIRONMENTS = {name: ROOT / f".venv-{name}" for name in ("spark", *SPARK_VERSIONS)}
 # The arguments of pytest for suites that are not a directory.
-CHOSEN = dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions"))
+CHOSEN = {
+    **dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions")),
+    # Warren's answers are compared with recorded ones. `make oracle` runs RabbitMQ, too.
+    "oracle": ("tests/oracle", "-k", "not rabbitmq"),
+}
 # The conditions of optional tests; each suite skips its own where the program is not installed.
 OPTIONAL = {
     "rabbitmq-server": "comparisons with a real RabbitMQ",
@@ -60,8 +67,8 @@ CHECKS = {
     "import contracts": ["lint-imports", "--no-logo"],
 }
 PYTEST_SUITES = [
-    "unit", "tidy", "sim", "raft", "conformance", "integration", "browser", "openapi", "spark",
-    *SPARK_VERSIONS,
+    "unit", "tidy", "sim", "raft", "conformance", "integration", "browser", "openapi", "oracle",
+    "spark", *SPARK_VERSIONS,
 ]  # fmt: skip
 # Programs that print the line of counts themselves; the arguments bound their duration.
 PROGRAMS = {
@@ -82,6 +89,7 @@ ONCE_ON = {
     **dict.fromkeys(SPARK_VERSIONS, "interpreted"),  # the connector is not compiled
     "browser": "compiled",  # the web interface shows what the HTTP API answers
     "openapi": "compiled",  # no module of the HTTP API is compiled
+    "oracle": "compiled",  # as for clients
     "kill": "compiled",  # what a kill leaves is tested on both by sim and by integration
     "power": "compiled",  # what a power cut leaves is tested on both by sim
     "fuzz": "compiled",  # runs its targets on both builds by itself
@@ -116,7 +124,7 @@ SEEDS_OF_ALL, SEEDS_OF_PART = 1_000, 200
 # Examples of each property that a quick run tries, instead of Hypothesis' hundred.
 QUICK_EXAMPLES = 20
 # Number of processes among which the modules of a suite are divided that would otherwise end last.
-WORKERS = {"unit": 2, "integration": 2}
+WORKERS = {"unit": 2, "integration": 2, "oracle": 2}
 
 # The processes of the running suites, which are ended with this one.
 running: set[subprocess.Popen[str]] = set()
@@ -155,7 +163,13 @@ class SuiteResult:
 def main() -> int:
     """Run the selected suites, by default all; returns 0 if nothing failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suites", nargs="*", choices=[*SUITES, []], help="all, if none is named")
+    parser.add_argument(
+        "suites",
+        nargs="*",
+        choices=[*SUITES, []],
+        help="all, if none is named; oracle: recorded answers of "
+        "RabbitMQ about quorum queues, without a RabbitMQ",
+    )
     parser.add_argument("--build", choices=[*ENVIRONMENTS, "both"], default="both")
     parser.add_argument(
         "--long", type=checked, metavar="WHICH",
