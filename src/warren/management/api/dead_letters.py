@@ -11,7 +11,7 @@ from warren.limits import DEAD_LETTERS_EXAMINED_MAX, DEAD_LETTERS_PER_QUEUE_MAX,
 from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
 )
-from warren.management.api.messages import readable_queue
+from warren.management.api.messages import readable_queue, restored
 from warren.management.api.peek import query_number
 from warren.management.auth import login_vhosts, user_of
 from warren.management.listing import JsonObject, Listing, reply_list, reply_one
@@ -76,7 +76,7 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
 @documented(query=FromQuery, response=DeadLettersShape)
 async def dead_letters_of_queue(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List dead letters of a queue from a position; `next` is where to continue, null at the end."""
-    queue = readable_queue(request_context(request, node), request.match_info["queue"])
+    queue = await restored(readable_queue(request_context(request, node), request.match_info["queue"]))
     found = await _looked(queue, query_number(request, "from", 0, 1 << 62), PEEKED_PER_REQUEST_MAX)
     return reply_one(request, {"name": queue.name, "vhost": queue.vhost_name, **dead_letters_view(found)})
 

@@ -15,7 +15,7 @@ from warren.limits import (
     LEASED_PER_TURN,
     SCAN_READ_SIZE_MAX,
 )
-from warren.management.api.messages import readable_queue
+from warren.management.api.messages import readable_queue, restored
 from warren.management.api.peek import query_number
 from warren.management.api.queue_rows import ROWS, RowFormatQuery, row_format
 from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
@@ -117,7 +117,7 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     context = request_context(request, node)
     fields = await read_fields(request)
     name = request.match_info["queue"]
-    queue = taking_queue(readable_queue(context, name))
+    queue = taking_queue(await restored(readable_queue(context, name)))
     if queue is None:
         raise bad_request(f"queue '{name}' is a stream, which has no leases: read it by offset")
     key = fields.text("key")

@@ -14,7 +14,7 @@ from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
 )
 from warren.management.api.jobs import check_job_limit, live_domain
-from warren.management.api.messages import payload_of, properties_of, readable_classic_queue
+from warren.management.api.messages import payload_of, properties_of, readable_classic_queue, restored
 from warren.management.auth import user_of
 from warren.management.conditions import ConditionError, parse_conditions
 from warren.management.deprecated_fields import deprecate
@@ -125,7 +125,9 @@ async def redrive(request: web.Request, node: ManagedNode) -> web.StreamResponse
     """
     context = request_context(request, node)
     fields = await read_fields(request)
-    options = _move_options(fields, readable_classic_queue(context, request.match_info["queue"]))
+    options = _move_options(
+        fields, await restored(readable_classic_queue(context, request.match_info["queue"]))
+    )
     to = fields.text("to", _TO_QUEUE)
     if to not in (_TO_QUEUE, _TO_EXCHANGE):
         raise bad_request(f"to must be {_TO_QUEUE} or {_TO_EXCHANGE}, not '{to[:40]}'")
@@ -167,7 +169,9 @@ async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """
     context = request_context(request, node)
     fields = await read_fields(request)
-    options = _move_options(fields, readable_classic_queue(context, request.match_info["queue"]))
+    options = _move_options(
+        fields, await restored(readable_classic_queue(context, request.match_info["queue"]))
+    )
     name, vhost = fields.text("destination"), fields.text("destination_vhost", context.services.vhost.name)
     target = context.services
     if vhost != target.vhost.name:

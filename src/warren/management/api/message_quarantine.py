@@ -10,6 +10,7 @@ from typing import Annotated, TypedDict
 from aiohttp import web
 
 from warren.limits_http import LISTED_PER_TURN, RETURNED_PER_REQUEST_MAX
+from warren.management.api.messages import restored
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, doc, documented
 from warren.management.replies import bad_request, reply
@@ -71,10 +72,10 @@ async def _chosen(request: web.Request, node: ManagedNode) -> tuple[LocalQueue, 
     if "positions" in fields:
         if fields.flag("all"):
             raise bad_request("give either positions or all, not both")
-        return queue, _positions(fields)
+        return await restored(queue), _positions(fields)
     if not fields.flag("all"):
         raise bad_request("give positions or all")
-    return queue, queue.quarantined_places()
+    return queue, (await restored(queue)).quarantined_places()
 
 
 def _positions(fields: BodyFields) -> list[int]:

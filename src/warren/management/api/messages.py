@@ -5,7 +5,7 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from aiohttp import web
 
@@ -32,6 +32,7 @@ from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
 
+Q = TypeVar("Q", bound=LocalQueue)
 _ALIVENESS_QUEUE = "aliveness-test"
 _ALIVENESS_BODY = b"test_message"
 _NUMBERS = ("delivery_mode", "priority", "timestamp")
@@ -251,6 +252,20 @@ def readable_queue(context: RequestContext, name: str) -> LocalQueue:
         return context.services.queue_service.live_queue(context.requester, name)
     except AmqpError as error:
         raise _channel_error(error) from None
+
+
+async def restored(queue: Q) -> Q:
+    """Return `queue` when the messages of earlier runs are in it, which takes a quorum queue a moment.
+
+    Raises RequestRefused if it takes too long.
+    """
+    try:
+        await asyncio.wait_for(run_coroutine(queue.inspect()), HTTP_CONFIRM_S_MAX)
+    except TimeoutError:
+        raise RequestRefused(
+            error_reply(503, "service_unavailable", f"queue '{queue.name}' has no leader yet")
+        ) from None
+    return queue
 
 
 def _channel_error(error: AmqpError) -> RequestRefused:

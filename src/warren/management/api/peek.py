@@ -8,7 +8,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from warren.limits_http import HTTP_GET_SIZE_MAX, LISTED_PER_TURN, PEEKED_MAX, PEEKED_PER_REQUEST_MAX
-from warren.management.api.messages import encoded_body, readable_queue, shown_properties
+from warren.management.api.messages import encoded_body, readable_queue, restored, shown_properties
 from warren.management.conditions import Condition, ConditionError, parse_conditions
 from warren.management.deprecated_fields import deprecate, query_text, with_deprecated
 from warren.management.managed_node import ManagedNode
@@ -132,7 +132,7 @@ async def peek(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     state = request.query.get("state", _READY)
     try:
         scan = _PeekScan(
-            queue=readable_queue(context, request.match_info["queue"]),
+            queue=await restored(readable_queue(context, request.match_info["queue"])),
             first=query_number(request, "from", 0, 1 << 62),
             count=query_number(request, "count", _COUNT, PEEKED_MAX),
             truncate=query_number(request, "truncate", _TRUNCATE, HTTP_GET_SIZE_MAX),

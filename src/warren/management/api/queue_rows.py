@@ -8,7 +8,7 @@ from aiohttp import web
 from warren.arrow.columns import parse_columns
 from warren.arrow.message_rows import MessageRows, RowFilter, rows_of_messages
 from warren.limits import ARROW_BROWSED_PER_TURN, NAME_SIZE_MAX
-from warren.management.api.messages import readable_queue
+from warren.management.api.messages import readable_queue, restored
 from warren.management.api.peek import query_number
 from warren.management.arrow_responses import CONTENT_TYPE
 from warren.management.deprecated_fields import deprecate
@@ -72,7 +72,7 @@ async def browse(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """
     context = request_context(request, node)
     name = request.match_info["queue"]
-    queue = readable_queue(context, name)
+    queue = await restored(readable_queue(context, name))
     first = query_number(request, "first", 0, NUMBER_MAX)
     count = query_number(request, "count", NUMBER_MAX, NUMBER_MAX)
     bytes_max = query_number(request, "max_bytes", NUMBER_MAX, NUMBER_MAX)

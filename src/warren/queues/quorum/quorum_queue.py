@@ -164,9 +164,7 @@ class QuorumQueue(ClassicQueue):
 
     async def inspect(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers, as soon as the group has opened."""
-        group = self._group
-        while group is not None and not group.is_open and not group.is_closed:
-            await Committed(group)
+        await self._until_open()
         return self.counts()
 
     async def committed(self) -> None:
@@ -176,6 +174,7 @@ class QuorumQueue(ClassicQueue):
 
     async def purge(self) -> int:
         """Drop the ready messages; returns their number when that is committed."""
+        await self._until_open()
         count = self.clear()
         await self.committed()
         return count
@@ -318,6 +317,12 @@ class QuorumQueue(ClassicQueue):
         return self._consumers.count > 0 and self._ready.count < REACH_AHEAD_MAX
 
     # --- private ----------------------------------------------------------------------------------
+
+    async def _until_open(self) -> None:
+        """Wait until the group has opened, or was closed."""
+        group = self._group
+        while group is not None and not group.is_open and not group.is_closed:
+            await Committed(group)
 
     def _level_of(self, message: Message) -> int:
         """The priority level of `message` in this queue."""
