@@ -257,6 +257,17 @@ class MessageStore:
         if not cursor.is_dirty:
             self._mark_dirty(cursor)
 
+    def finish_found(self, cursor: QueueCursor, first: int, end: int) -> None:
+        """Mark positions as settled while the store is opened; that is written with the first batch.
+
+        The port is not called: a store is opened in a thread, and the port belongs to the loop.
+        """
+        cursor.add(first, end)
+        self._runs.append(encode_run(cursor.queue, cursor.key | first, end - first))
+        if not cursor.is_dirty:
+            cursor.is_dirty = True
+            self._dirty_cursors.append(cursor)
+
     def drop_references(self, location: int) -> None:
         """Release one reference to the message at `location`, whose position is settled already."""
         segment = self.segments[location >> _SEGMENT_SHIFT]

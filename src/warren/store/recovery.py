@@ -315,7 +315,7 @@ class _StoreReader:
             groups[number] = GroupLog(store, state)
             for level in self.queues.get(number, {}):
                 for first, end in self._void.get((number, level), ()):
-                    store.finish(self.cursors[number, level], first, end)
+                    store.finish_found(self.cursors[number, level], first, end)
             groups[number].restore(self.queues.get(number, {}))
         return groups
 

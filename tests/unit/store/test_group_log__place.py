@@ -180,6 +180,28 @@ def test_messages_that_wait_for_an_entry_when_power_fails_are_released() -> None
     assert found.stored(0, 0) == 1
 
 
+def test_the_port_is_not_called_while_a_store_with_messages_of_no_entry_is_opened() -> None:
+    there, store, log = begun()
+    log.place(published(b"lost"), 0)
+    write(store, there)
+    there.lose_power()
+
+    class OpeningPort(Port):
+        def commit_due(self) -> None:
+            raise AssertionError("a store is opened in a thread")
+
+    recovered = open_store(
+        there,
+        OpeningPort(),
+        RecoveryDependencies(
+            random_bytes=random.Random(1).randbytes, has_queue=lambda _: True, progress=lambda *_: None
+        ),
+    )
+    assert recovered.store.has_pending(), "it is written with the first batch"
+    [cursor] = [each for (queue, _), each in recovered.store.cursors.items() if queue == GROUP]
+    assert cursor.has(0)
+
+
 def test_only_groups_that_have_asked_are_called_before_a_batch() -> None:
     there, store, log = begun()
     other = GroupLog.create(store, CLASSIC, REPLICA, b"members")
