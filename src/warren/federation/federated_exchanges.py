@@ -34,6 +34,8 @@ from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
 
+_HEARD = (BindingAdded, BindingRemoved, ExchangeDeclared, ExchangeDeleted, ParameterChanged)
+
 
 class FederationDependencies(Struct, frozen=True, kw_only=True):
     """What the links of federated exchanges and queues need."""
@@ -88,7 +90,7 @@ class FederatedExchanges:
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
-        self._dependencies.metadata.listen(self._on_event)
+        self._dependencies.metadata.listen(self._on_event, _HEARD)
         self._scan.start()
 
     def stop(self) -> None:

@@ -89,7 +89,7 @@ class FederatedQueues:
 
     def start(self) -> None:
         """Start the links there are, and follow the metadata from here on."""
-        self._dependencies.metadata.listen(self._on_event)
+        self._dependencies.metadata.listen(self._on_event, (QueueDeclared, QueueDeleted))
         self._scan.start()
 
     def stop(self) -> None:

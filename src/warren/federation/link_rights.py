@@ -48,17 +48,17 @@ class LinkRights:
 
     def start(self) -> None:
         """Follow the metadata from here on."""
-        self._metadata.listen(self._on_event)
+        self._metadata.listen(self._on_event, (PermissionsChanged, UserChanged, UserRemoved))
 
     def stop(self) -> None:
         """Follow the metadata no more."""
         self._metadata.ignore(self._on_event)
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, PermissionsChanged | UserChanged | UserRemoved):
-            if not self._changed:
-                self._later(lambda _: self._check())
-            self._changed.add(event.user)
+        assert isinstance(event, PermissionsChanged | UserChanged | UserRemoved)
+        if not self._changed:
+            self._later(lambda _: self._check())
+        self._changed.add(event.user)
 
     def _check(self) -> None:
         """Check the links of the users whose rights have changed."""

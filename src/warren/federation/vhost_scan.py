@@ -47,7 +47,7 @@ class VhostScan:
 
     def start(self) -> None:
         """Scan all vhosts, and follow the metadata from here on."""
-        self._metadata.listen(self._on_event)
+        self._metadata.listen(self._on_event, (PoliciesChanged, ParameterChanged, VhostRemoved))
         for vhost in list(self._metadata.vhosts.by_name):
             self.scan(vhost)
 

@@ -99,7 +99,7 @@ class QueueIndex:
         for name, vhost in metadata.vhosts.by_name.items():
             for queue in vhost.topology.queues.values():
                 self._add(name, queue)
-        metadata.listen(self._on_event)
+        metadata.listen(self._on_event, (QueueDeclared, QueueDeleted, VhostRemoved, PoliciesChanged))
 
     def of(self, vhost: VhostMetadata) -> list[IndexedQueue]:
         """The queues of `vhost` as a list that does not change later."""

@@ -1,7 +1,7 @@
 """The events of the metadata: what a command has changed, in order, as sent to listeners."""
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -159,4 +159,5 @@ Event: TypeAlias = (
     | UserRemoved
     | PermissionsChanged
 )
+ALL_EVENTS: tuple[type[Event], ...] = get_args(Event)
 Listener: TypeAlias = Callable[[Event], None]

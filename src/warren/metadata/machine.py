@@ -53,7 +53,7 @@ from warren.metadata.commands import (
     VhostCommand,
 )
 from warren.metadata.declared_topology import DeclaredTopology
-from warren.metadata.events import Event, Listener, UserChanged, UserRemoved
+from warren.metadata.events import ALL_EVENTS, Event, Listener, UserChanged, UserRemoved
 from warren.metadata.in_doubt_numbers import InDoubtNumbers
 from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.metadata.parameters import GlobalParameters, checked_parameter
@@ -76,6 +76,7 @@ class Metadata:
     __slots__ = (
         "_events",
         "_handlers",
+        "_heard_by",
         "_incarnation",
         "_listeners",
         "global_parameters",
@@ -92,7 +93,10 @@ class Metadata:
 
     def __init__(self) -> None:
         self._events: list[Event] = []
-        self._listeners: dict[str | None, list[Listener]] = {}
+        # The listeners of all vhosts, and those of one, with the classes of the events that they hear.
+        self._listeners: dict[str | None, list[tuple[Listener, tuple[type[Event], ...]]]] = {}
+        # Those that hear an event of a class and a vhost, as far as that was asked since one was added.
+        self._heard_by: dict[tuple[type[Event], str | None], tuple[Listener, ...]] = {}
         # The log index of the last command applied.
         self.index = 0
         # The run of the node that proposed the command being applied.
@@ -145,26 +149,37 @@ class Metadata:
             return command if vhost is None else checked_parameter(vhost.parameters, command)
         return command
 
-    def listen(self, listener: Listener, *, vhost: str | None = None) -> None:
-        """Call `listener` with every event from now on, or with those of one vhost."""
-        self._listeners.setdefault(vhost, []).append(listener)
+    def listen(
+        self, listener: Listener, events: tuple[type[Event], ...] = ALL_EVENTS, *, vhost: str | None = None
+    ) -> None:
+        """Call `listener` from now on with events of these classes, of all vhosts or of one."""
+        self._listeners.setdefault(vhost, []).append((listener, events))
+        self._heard_by.clear()
 
     def ignore(self, listener: Listener, *, vhost: str | None = None) -> None:
         """Stop calling `listener`."""
-        self._listeners[vhost].remove(listener)
-        if not self._listeners[vhost]:
+        listeners = self._listeners[vhost]
+        del listeners[[known for known, _ in listeners].index(listener)]
+        if not listeners:
             del self._listeners[vhost]
+        self._heard_by.clear()
 
     def vhost(self, name: str) -> VhostMetadata | None:
         """The vhost `name`; None if it does not exist."""
         return self.vhosts.by_name.get(name)
 
-    def _listeners_of(self, event: Event) -> list[Listener]:
-        # A copy, since a listener may remove itself.
-        of_all = self._listeners.get(None, ())
-        if isinstance(event, _OF_NO_VHOST):
-            return [*of_all]
-        return [*of_all, *self._listeners.get(event.vhost, ())]
+    def _listeners_of(self, event: Event) -> tuple[Listener, ...]:
+        """Those that hear `event`; the tuple stays as it is when a listener removes itself."""
+        kind = type(event)
+        vhost = None if isinstance(event, _OF_NO_VHOST) else event.vhost
+        found = self._heard_by.get((kind, vhost))
+        if found is None:
+            known = [*self._listeners.get(None, ())]
+            if vhost is not None:
+                known += self._listeners.get(vhost, ())
+            found = tuple(listener for listener, events in known if kind in events)
+            self._heard_by[kind, vhost] = found
+        return found
 
     def _register(self) -> None:
         on = self._on

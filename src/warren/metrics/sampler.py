@@ -90,7 +90,7 @@ class Sampler:
         self._lengths: dict[VirtualHost, tuple[int, int]] = {}
         self._queues_created = 0
         self._queues_deleted = 0
-        metadata.listen(self._on_event)
+        metadata.listen(self._on_event, (QueueDeclared, QueueDeleted))
 
     @property
     def row_count(self) -> int:

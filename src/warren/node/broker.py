@@ -139,7 +139,7 @@ class Broker:
         self.proposals: Proposals = VhostCreation(proposals, self.tree)
         for vhost in self.metadata.vhosts.by_name:
             self.tree.add(vhost)
-        self.metadata.listen(self._changed)
+        self.metadata.listen(self._changed, (VhostAdded, VhostRemoved, UserRemoved, ParameterChanged))
 
     def _new_server(self) -> Server:
         """Create what all connections of the broker share, with its authentication and its limits."""

@@ -119,10 +119,10 @@ def restore_sessions(sessions: WebSessions, folder: Path, config: Config, metada
     sessions.restore(stored, metadata.users.by_name, file.write)
 
     def changed(event: Event) -> None:
-        if isinstance(event, UserChanged | UserRemoved):
-            sessions.user_changed(event.user, metadata.users.by_name.get(event.user))
+        assert isinstance(event, UserChanged | UserRemoved)
+        sessions.user_changed(event.user, metadata.users.by_name.get(event.user))
 
-    metadata.listen(changed)
+    metadata.listen(changed, (UserChanged, UserRemoved))
 
 
 def basis_of(config: Config) -> bytes:

@@ -40,6 +40,7 @@ from warren.vhost.vhost import VirtualHost
 
 # RabbitMQ's tag of users who may give any user-id.
 _IMPERSONATOR = "impersonator"
+_HEARD = (UserChanged, UserRemoved, PermissionsChanged, VhostDescribed)
 
 
 class VhostServices(Struct, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             ),
         )
         services.update_tracing()
-        metadata.listen(services.on_event)
+        metadata.listen(services.on_event, _HEARD)
         return services
 
     def recover(self, found: dict[int, dict[int, RecoveredQueue]]) -> Iterator[None]:

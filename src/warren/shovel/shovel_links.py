@@ -63,7 +63,7 @@ class ShovelLinks:
             for component, name in list(vhost.parameters.by_key):
                 if component == SHOVEL:
                     self._follow_later(vhost.name, name)
-        metadata.listen(self._changed)
+        metadata.listen(self._changed, (ParameterChanged, VhostRemoved))
 
     def _changed(self, event: Event) -> None:
         """Follow an event in a later turn, because stopping a shovel can change metadata itself."""

@@ -36,6 +36,8 @@ from warren.queues.taking_queue import TakingQueue
 from warren.vhost.queue_scan import scan_batch_max
 from warren.vhost.vhost import VirtualHost
 
+_HEARD = (LeaseGranted, LeaseRenewed, LeaseEnded, QueueDeleted)
+
 
 class LeaseRequest(Struct, frozen=True, kw_only=True):
     """A request for a lease, with the maximum number of messages and bytes."""
@@ -101,7 +103,7 @@ class LeaseService:
         self._is_closed = False
         # False until the leases of the metadata were restored; events are ignored until then.
         self._is_restored = False
-        dependencies.metadata.listen(self._on_event, vhost=vhost.name)
+        dependencies.metadata.listen(self._on_event, _HEARD, vhost=vhost.name)
 
     @property
     def leases(self) -> Leases:

@@ -51,6 +51,8 @@ from warren.metadata.events import (
     Event,
     PermissionsChanged,
     PoliciesChanged,
+    QueueDeclared,
+    QueueDeleted,
     UserChanged,
     UserRemoved,
     VhostAdded,
@@ -355,3 +357,23 @@ def check(topology: DeclaredTopology) -> None:
     ends = [b for name in topology.queues for b in topology.bindings_to_queue(name)]
     ends += [b for name in topology.exchanges for b in topology.bindings_to_exchange(name)]
     assert sorted(ends) == sorted(bindings)
+
+
+def test_a_listener_receives_only_events_of_its_classes(apply: Apply, metadata: Metadata) -> None:
+    of_all: list[Event] = []
+    of_one: list[Event] = []
+    metadata.listen(of_all.append, (QueueDeleted,))
+    metadata.listen(of_one.append, (QueueDeclared,), vhost="v")
+    apply(DeclareQueue(vhost="v", name="q"))
+    apply(DeleteQueue(vhost="v", name="q"))
+    assert [type(event) for event in of_all] == [QueueDeleted]
+    assert [type(event) for event in of_one] == [QueueDeclared]
+
+
+def test_a_listener_that_is_added_later_is_called_after_the_others(apply: Apply, metadata: Metadata) -> None:
+    reported: list[str] = []
+    metadata.listen(lambda _: reported.append("first"))
+    apply(DeclareQueue(vhost="v", name="a"))
+    metadata.listen(lambda _: reported.append("second"))
+    apply(DeclareQueue(vhost="v", name="b"))
+    assert reported == ["first", "first", "second"]
