@@ -24,7 +24,7 @@ from msgspec import Struct
 from warren.journal.log_schema import ABSENT, KINDS, RAFT_KINDS, ROWS, CommandKind
 from warren.journal.parameter_cipher import Cipher, decrypted_command, encrypted_command
 from warren.journal.raft_entry import EmptyEntry, MembersChange
-from warren.metadata.commands import CommandContext, Json, MetadataCommand
+from warren.metadata.commands import CommandContext, Json, MetadataCommand, SetParameter
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
@@ -166,7 +166,7 @@ def decode_hard_state(data: bytes) -> VoteState:
 
 def _encoded(command: Logged, cipher: Cipher | None) -> list[object]:
     layout = _LAYOUTS[type(command)]
-    if isinstance(command, MetadataCommand):
+    if isinstance(command, SetParameter):
         command = encrypted_command(command, cipher)
     return [layout.number, layout.encode(command)]
 

@@ -30,6 +30,8 @@ class Cipher(Protocol):
 
 def encrypted_command(command: MetadataCommand, cipher: Cipher | None) -> MetadataCommand:
     """`command` as it is written."""
+    if not isinstance(command, SetParameter):
+        return command
 
     def encrypted(uri: str) -> str:
         if cipher is None or masked_uri(uri) == uri:
@@ -43,6 +45,8 @@ def encrypted_command(command: MetadataCommand, cipher: Cipher | None) -> Metada
 
 def decrypted_command(command: MetadataCommand, cipher: Cipher | None) -> MetadataCommand:
     """The command that was written as `command`."""
+    if not isinstance(command, SetParameter):
+        return command
 
     def decrypted(uri: str) -> str:
         if cipher is None or not uri.startswith(ENCRYPTED_PREFIX):
@@ -65,8 +69,6 @@ def undecrypted_parameters(metadata: Metadata) -> Iterator[str]:
                 yield f"{component} '{name}' in vhost '{vhost.name}': {', '.join(keys)}"
 
 
-def _with_uris(command: MetadataCommand, change: Callable[[str], str]) -> MetadataCommand:
-    if not isinstance(command, SetParameter):
-        return command
+def _with_uris(command: SetParameter, change: Callable[[str], str]) -> SetParameter:
     value = with_uris(command.component, command.value, lambda _key, uri: change(uri))
     return command if value is command.value else replace(command, value=value)

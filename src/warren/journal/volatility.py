@@ -8,7 +8,8 @@ While refused commands are in doubt, because a write has failed and a crash may 
 certain: that a durable queue exists already, or that a queue is gone, is what they could make untrue.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from warren.metadata.commands import (
     Bind,
@@ -33,12 +34,13 @@ from warren.metadata.records import BindingRecord
 
 def is_volatile(metadata: Metadata, command: MetadataCommand) -> bool:
     """True if `command`, applied to `metadata`, certainly changes nothing that survives a restart."""
-    if isinstance(command, DeleteEphemeral):
-        return True
     if not isinstance(command, VhostCommand):
-        return False
-    vhost = metadata.vhost(command.vhost)
-    return vhost is None or _is_volatile(vhost.topology, command)
+        return isinstance(command, DeleteEphemeral)
+    vhost = metadata.vhosts.by_name.get(command.vhost)
+    if vhost is None:
+        return True
+    check = _CHECKS.get(type(command))
+    return check is not None and check(vhost.topology, command)
 
 
 def is_certain(metadata: Metadata, command: MetadataCommand) -> bool:
@@ -63,48 +65,49 @@ def _is_certain(topology: DeclaredTopology, command: MetadataCommand) -> bool:
             return True
 
 
-def _is_volatile(topology: DeclaredTopology, command: VhostCommand) -> bool:
-    match command:
-        case DeclareQueue():
-            survives_restart = command.durable and command.owner is None
-            return not survives_restart or command.name in topology.queues
-        case DeclareExchange():
-            return not command.durable or command.name in topology.exchanges
-        case Bind():
-            binding = binding_of(command)
-            return not _survives_restart(topology, binding) or topology.has_binding(binding)
-        case Unbind():
-            binding = binding_of(command)
-            if not topology.has_binding(binding):
-                return True
-            return not _survives_restart(topology, binding) and _leave_volatile(topology, [binding])
-        case DeleteQueue():
-            queue = topology.queues.get(command.name)
-            if queue is None:
-                return True
-            bindings = topology.bindings_to_queue(command.name)
-            return not queue.survives_restart and _leave_volatile(topology, bindings)
-        case DeleteExclusiveQueues():
-            _, bindings = topology.exclusive_part(command)
-            return _leave_volatile(topology, bindings)
-        case DeleteExchange():
-            return _is_volatile_deletion(topology, command)
-        case PauseQueue():
-            return _is_of_volatile_queue(topology, command.name)
-        case GrantLease():
-            return _is_of_volatile_queue(topology, command.lease.queue)
-        case RenewLease() | EndLease():
-            lease = topology.leases.by_id.get(command.id)
-            return lease is None or _is_of_volatile_queue(topology, lease.queue)
-        case _:
-            return False
+def _declares_queue(topology: DeclaredTopology, command: DeclareQueue) -> bool:
+    survives_restart = command.durable and command.owner is None
+    return not survives_restart or command.name in topology.queues
 
 
-def _is_volatile_deletion(topology: DeclaredTopology, command: DeleteExchange) -> bool:
+def _declares_exchange(topology: DeclaredTopology, command: DeclareExchange) -> bool:
+    return not command.durable or command.name in topology.exchanges
+
+
+def _binds(topology: DeclaredTopology, command: Bind) -> bool:
+    binding = binding_of(command)
+    return not _survives_restart(topology, binding) or topology.has_binding(binding)
+
+
+def _unbinds(topology: DeclaredTopology, command: Unbind) -> bool:
+    binding = binding_of(command)
+    if not topology.has_binding(binding):
+        return True
+    return not _survives_restart(topology, binding) and _leave_volatile(topology, [binding])
+
+
+def _deletes_queue(topology: DeclaredTopology, command: DeleteQueue) -> bool:
+    queue = topology.queues.get(command.name)
+    if queue is None:
+        return True
+    return not queue.survives_restart and _leave_volatile(topology, topology.bindings_to_queue(command.name))
+
+
+def _deletes_exclusive_queues(topology: DeclaredTopology, command: DeleteExclusiveQueues) -> bool:
+    _, bindings = topology.exclusive_part(command)
+    return _leave_volatile(topology, bindings)
+
+
+def _deletes_exchange(topology: DeclaredTopology, command: DeleteExchange) -> bool:
     exchange = topology.exchanges.get(command.name)
     if exchange is None or (command.if_unused and topology.has_bindings_from(command.name)):
         return True
     return not exchange.durable and _leave_volatile(topology, topology.bindings_to_exchange(command.name))
+
+
+def _changes_lease(topology: DeclaredTopology, command: RenewLease | EndLease) -> bool:
+    lease = topology.leases.by_id.get(command.id)
+    return lease is None or _is_of_volatile_queue(topology, lease.queue)
 
 
 def _is_of_volatile_queue(topology: DeclaredTopology, name: str) -> bool:
@@ -124,12 +127,14 @@ def _survives_restart(topology: DeclaredTopology, binding: BindingRecord) -> boo
     return destination is not None and destination.durable
 
 
-def _leave_volatile(topology: DeclaredTopology, bindings: Iterable[BindingRecord]) -> bool:
+def _leave_volatile(topology: DeclaredTopology, bindings: Sequence[BindingRecord]) -> bool:
     """True if no durable auto-delete exchange can be deleted because `bindings` are removed.
 
     It need not be its last binding: this is not the rule by which exchanges are deleted, which is in one
     place, but a bound on what that can do.
     """
+    if not bindings:
+        return True
     waiting = list(bindings)
     seen: set[str] = set()
     while waiting:
@@ -141,3 +146,19 @@ def _leave_volatile(topology: DeclaredTopology, bindings: Iterable[BindingRecord
         seen.add(source.name)
         waiting += topology.bindings_to_exchange(source.name)
     return True
+
+
+# Of a command that is not here, anything may survive a restart.
+_CHECKS: dict[type[VhostCommand], Callable[[DeclaredTopology, Any], bool]] = {
+    DeclareQueue: _declares_queue,
+    DeclareExchange: _declares_exchange,
+    Bind: _binds,
+    Unbind: _unbinds,
+    DeleteQueue: _deletes_queue,
+    DeleteExclusiveQueues: _deletes_exclusive_queues,
+    DeleteExchange: _deletes_exchange,
+    PauseQueue: lambda topology, command: _is_of_volatile_queue(topology, command.name),
+    GrantLease: lambda topology, command: _is_of_volatile_queue(topology, command.lease.queue),
+    RenewLease: _changes_lease,
+    EndLease: _changes_lease,
+}

@@ -179,6 +179,8 @@ DEFAULT_SETTINGS = QueueSettings()
 
 def queue_kind(arguments: Arguments) -> str:
     """The queue type that `arguments` ask for."""
+    if not arguments:
+        return CLASSIC
     kind = arguments.get(QUEUE_TYPE, CLASSIC)
     return kind if isinstance(kind, str) else CLASSIC
 
