@@ -233,59 +233,8 @@ def test_dead_letters_are_counted_separately_when_unroutable(node: BrokerProcess
     for name in ("lost", "astray", "routed"):
         channel.basic_publish("", name, b"")
     counts = scraped(node)["rabbitmq_global_messages_dead_lettered_maxlen_total"]
-    kinds = 'queue_type="rabbit_classic_queue"', 'queue_type="rabbit_quorum_queue"'
+    kind = 'queue_type="rabbit_classic_queue"'
     assert counts == {
-        f'{kinds[0]},dead_letter_strategy="at_most_once"': 1,
-        f'{kinds[0]},dead_letter_strategy="disabled"': 2,
-        f'{kinds[1]},dead_letter_strategy="at_most_once"': 0,
-        f'{kinds[1]},dead_letter_strategy="disabled"': 0,
+        f'{kind},dead_letter_strategy="at_most_once"': 1,
+        f'{kind},dead_letter_strategy="disabled"': 2,
     }
-
-
-def test_messages_are_counted_by_the_type_of_their_queue(node: BrokerProcess, channel: Any) -> None:
-    """Also those of a queue that is deleted."""
-
-    def counts() -> dict[str, float]:
-        names = ("delivered", "get_empty", "redelivered", "acknowledged", "dead_lettered_delivery_limit")
-        found = scraped(node)
-        return {
-            name: sum(
-                value
-                for labels, value in found[f"rabbitmq_global_messages_{name}_total"].items()
-                if 'queue_type="rabbit_quorum_queue"' in labels
-            )
-            for name in names
-        }
-
-    before = total(scraped(node), "global_messages_delivered_total")
-    assert set(counts().values()) == {0}
-    arguments = {"x-queue-type": "quorum", "x-delivery-limit": 1, "x-dead-letter-exchange": "amq.fanout"}
-    channel.queue_declare("agreed", durable=True, arguments=arguments)
-    for _ in range(2):
-        channel.basic_publish("", "agreed", b"x")
-    method, _, _ = channel.basic_get("agreed")
-    channel.basic_ack(method.delivery_tag)
-    for _ in range(2):
-        method, _, _ = channel.basic_get("agreed")
-        channel.basic_reject(method.delivery_tag)
-    assert channel.basic_get("agreed")[0] is None
-    expected = {
-        "delivered": 3, "get_empty": 1, "redelivered": 1, "acknowledged": 1,
-        "dead_lettered_delivery_limit": 1,
-    }  # fmt: skip
-    assert counts() == expected
-    assert total(scraped(node), "global_messages_delivered_total") == before + 3
-    channel.queue_delete("agreed")
-    assert counts() == expected
-
-
-def test_messages_in_quarantine_are_counted_by_vhost(node: BrokerProcess, channel: Any) -> None:
-    assert scraped(node)["warren_queue_quarantine_messages"] == {'vhost="/"': 0}
-    channel.queue_declare("agreed", durable=True, arguments={"x-queue-type": "quorum", "x-delivery-limit": 0})
-    channel.basic_publish("", "agreed", b"x")
-    method, _, _ = channel.basic_get("agreed")
-    channel.basic_reject(method.delivery_tag)
-    # The answer to the next command comes after the reject was handled.
-    assert channel.basic_get("agreed")[0] is None
-    assert scraped(node)["warren_queue_quarantine_messages"] == {'vhost="/"': 1}
-    channel.queue_delete("agreed")

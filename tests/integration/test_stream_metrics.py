@@ -151,11 +151,7 @@ def test_renamed_metrics_have_equal_values_under_both_names(node: BrokerProcess)
     for old, new in (
         ("warren_stream_octets", "warren_stream_bytes"),
         ("warren_staged_octets", "warren_staged_bytes"),
-        ("warren_quarantined_octets", "warren_disk_quarantine_bytes"),
-        ("warren_quarantined_bytes", "warren_disk_quarantine_bytes"),
-        ("warren_quarantined_items", "warren_disk_quarantine_items"),
-        ("warren_quarantined_messages", "warren_disk_quarantine_messages"),
-        ("warren_quarantined_unacknowledged", "warren_disk_quarantine_unacknowledged"),
+        ("warren_quarantined_octets", "warren_quarantined_bytes"),
         ("warren_vhost_losses", "warren_vhost_unacknowledged_losses"),
     ):
         was = {name.replace(old, new): value for name, value in found.items() if name.startswith(old)}

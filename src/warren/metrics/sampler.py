@@ -31,7 +31,6 @@ DELIVERED = (
 )  # fmt: skip
 LENGTHS = ("messages", "messages_ready", "messages_unacknowledged")
 BYTES = ("recv_oct", "send_oct")
-KIND_COLUMNS = DELIVERED
 DISK = ("disk_reads", "disk_writes")
 CHURN = (
     "connection_created", "connection_closed", "channel_created", "channel_closed", "queue_declared",
@@ -49,8 +48,6 @@ LINK_LAGS = ("lag_messages", "lag_ms")
 LINK_COLUMNS = (*LINK_COUNTERS, *LINK_LAGS)
 UNKNOWN = -1
 _UNSAMPLED_LINK = (0,) * len(LINK_COUNTERS) + (UNKNOWN,) * len(LINK_LAGS)
-# Where those begin in the row of a queue.
-_DELIVERED_FROM = len(LENGTHS) + 1
 _LONG_WIDTH = len(VHOST_COLUMNS)
 # A timer may be early by the difference of two clocks.
 _EARLY_MS_MAX = 100
@@ -93,10 +90,6 @@ class Sampler:
         self._lengths: dict[VirtualHost, tuple[int, int]] = {}
         self._queues_created = 0
         self._queues_deleted = 0
-        # The sampled deliveries of all queues of a type, also of deleted ones, by KIND_COLUMNS.
-        self._by_kind: dict[str, list[int]] = {}
-        # The queues of a pass that are still to be sampled.
-        self._unsampled: dict[LocalQueue, None] = {}
         metadata.listen(self._on_event, (QueueDeclared, QueueDeleted))
 
     @property
@@ -150,17 +143,6 @@ class Sampler:
         """Return the figures of all virtual hosts together, by VHOST_COLUMNS."""
         return _sum([self.vhost_row(services.vhost) for services in self._server.vhost_services.values()])
 
-    def kind_row(self, kind: str) -> SampleRow:
-        """Return the deliveries from all queues of type `kind` since the start, by KIND_COLUMNS."""
-        counts = list(self._by_kind.get(kind, (0,) * len(KIND_COLUMNS)))
-        changed = dict(self._unsampled)
-        for services in self._server.vhost_services.values():
-            changed |= services.vhost.dirty  # type: ignore[arg-type]
-        for queue in changed:
-            if queue.settings.kind == kind:
-                _add_delivered(counts, queue, queue_row(queue))
-        return counts
-
     def churn_row(self) -> SampleRow:
         """Return the numbers of created and deleted objects since the start, by CHURN."""
         server = self._server
@@ -208,22 +190,16 @@ class Sampler:
 
     def _queues(self, vhost: VirtualHost, time: int) -> Iterator[None]:
         holding = self._holding.setdefault(vhost, {})
-        self._unsampled = dict.fromkeys(vhost.take_dirty())  # type: ignore[arg-type]
-        for done, queue in enumerate(list(self._unsampled), 1):
-            del self._unsampled[queue]
+        for done, dirty in enumerate(vhost.take_dirty(), 1):
+            queue: LocalQueue = dirty  # type: ignore[assignment]
             queue.is_dirty = False
-            row = queue_row(queue)
-            kind = queue.settings.kind
-            _add_delivered(self._by_kind.setdefault(kind, [0] * len(KIND_COLUMNS)), queue, row)
             if not queue.is_deleted:
+                row = queue_row(queue)
                 self._add(_series_of(queue, row), time, row)
                 if row[0]:
                     holding[queue] = None
                 else:
                     holding.pop(queue, None)
-            else:
-                # What is still settled counts from here on.
-                queue.history = TimeSeries(row)
             if done % SAMPLED_PER_TURN == 0:
                 yield
         ready = unacked = 0
@@ -279,15 +255,6 @@ class Sampler:
             del self._kept[series]
             self._rows -= len(series)
             series.forget()
-
-
-def _add_delivered(counts: list[int], queue: LocalQueue, row: SampleRow) -> None:
-    """Add what `queue`, whose row is `row`, delivered since its last sample to `counts`, by KIND_COLUMNS."""
-    series = series_of(queue)
-    before = None if series is None else series.last
-    for column in range(len(KIND_COLUMNS)):
-        at = _DELIVERED_FROM + column
-        counts[column] += row[at] - (0 if before is None else before[at])
 
 
 def queue_row(queue: LocalQueue) -> SampleRow:
@@ -379,9 +346,8 @@ def _series_of(owner: Sampled, row: SampleRow, *, is_long: bool = False) -> Time
 def _lengths(queues: Iterable[LocalQueue]) -> tuple[int, int]:
     ready = unacked = 0
     for queue in queues:
-        if not queue.is_deleted:
-            ready += queue.message_count
-            unacked += queue.unacked_count
+        ready += queue.message_count
+        unacked += queue.unacked_count
     return ready, unacked
 
 

@@ -451,6 +451,7 @@ class ClassicQueue(TakingQueue):
         self._ready.forget()
         if self._ttl_record is not None:
             self._ttl_record.forget()
+        self._host.dirty.pop(self, None)
         return count
 
     def expire(self) -> None:

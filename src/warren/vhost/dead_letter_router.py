@@ -4,7 +4,7 @@ It is a loop and not a recursion: a message that is dead-lettered while another 
 turn, so that a chain of full queues does not grow the stack.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 
 from warren.errors import NotFound
@@ -37,10 +37,10 @@ class DeadLetterRouter:
         self._router = router
         self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
         self._is_running = False
-        # Type of queue and reason -> number of messages dead-lettered and routed since the start.
-        self.counts: Counter[tuple[str, str]] = Counter()
-        # The same -> number of messages lost, for want of an existing dead-letter exchange.
-        self.discarded_counts: Counter[tuple[str, str]] = Counter()
+        # Reason -> number of messages dead-lettered and routed since the start.
+        self.counts: dict[str, int] = {}
+        # Reason -> number of messages lost, for want of an existing dead-letter exchange.
+        self.discarded_counts: dict[str, int] = {}
         # Called, at a limited rate, when messages that exceeded the delivery limit were lost.
         self.log_discard: Callable[[str], None] = _nobody
         self._logged_at = -LOST_DEAD_LETTERS_LOG_MS
@@ -60,7 +60,7 @@ class DeadLetterRouter:
 
     def count_discarded(self, queue: LocalQueue, reason: str) -> None:
         """Count a message lost by `queue` for `reason`, as no exchange could route it again."""
-        self.discarded_counts[queue.settings.kind, reason] += 1
+        self.discarded_counts[reason] = self.discarded_counts.get(reason, 0) + 1
         if reason == "delivery_limit":
             self._unlogged_count += 1
             if self._host.turn.now() - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
@@ -102,7 +102,7 @@ class DeadLetterRouter:
         except NotFound:
             self.count_discarded(queue, reason)
             return
-        self.counts[settings.kind, reason] += 1
+        self.counts[reason] = self.counts.get(reason, 0) + 1
         for destination in destinations:
             if getattr(destination, "name", "") not in dead_letter.cycle_queues:
                 destination.publish(dead_letter.message, None, 0)  # type: ignore[attr-defined]

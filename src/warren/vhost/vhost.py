@@ -1,6 +1,6 @@
 """A virtual host: routes published messages to its queues."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
@@ -166,8 +166,8 @@ class VirtualHost(QueueHost):
         self.expiry.run(self.turn.begin())
 
     @property
-    def dead_letter_counts(self) -> Mapping[tuple[str, str], int]:
-        """The number of dead-lettered messages by type of queue and reason, since the start."""
+    def dead_letter_counts(self) -> dict[str, int]:
+        """The number of dead-lettered messages by reason, since the start."""
         return self._dead_letter_router.counts
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
@@ -175,8 +175,8 @@ class VirtualHost(QueueHost):
         self._dead_letter_router.take(queue, message, reason)  # type: ignore[arg-type]
 
     @property
-    def discarded_counts(self) -> Mapping[tuple[str, str], int]:
-        """The number of messages lost for want of a dead-letter exchange, by type of queue and reason."""
+    def discarded_counts(self) -> dict[str, int]:
+        """The number of messages lost by reason for want of a dead-letter exchange, since the start."""
         return self._dead_letter_router.discarded_counts
 
     def set_discard_logger(self, log_discard: Callable[[str], None]) -> None:

@@ -12,7 +12,7 @@ from warren import __version__
 from warren.flow.alarms import Resource
 from warren.management.managed_node import ManagedNode
 from warren.management.prometheus.exposition import labels
-from warren.management.prometheus.objects import VhostFilter, replicated_queues
+from warren.management.prometheus.objects import VhostFilter
 from warren.management.quarantine_view import totals_of, unacknowledged
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import stream_consumers_on
@@ -21,8 +21,7 @@ from warren.management.views.overview import totals
 from warren.management.views.streams import stream_publishers_on, streams_in
 from warren.metadata.leases import LeaseState
 from warren.metrics.node_usage import NODE_COLUMNS, descriptors_max
-from warren.metrics.sampler import KIND_COLUMNS, VHOST_COLUMNS
-from warren.model.arguments import CLASSIC, QUORUM, STREAM
+from warren.metrics.sampler import VHOST_COLUMNS
 from warren.session.server_properties import COMPATIBLE_VERSION
 from warren.wire.streams.codes import ResponseCode
 
@@ -31,9 +30,7 @@ MetricRow: TypeAlias = tuple[str, tuple[float, ...]]
 AMQP = labels(protocol="amqp091")
 _STREAM = labels(protocol="stream")
 _OF_STREAMS = labels(protocol="stream", queue_type="rabbit_stream_queue")
-_AMQP_BY_KIND = {
-    kind: labels(protocol="amqp091", queue_type=f"rabbit_{kind}_queue") for kind in (CLASSIC, QUORUM, STREAM)
-}
+_CLASSIC = labels(protocol="amqp091", queue_type="rabbit_classic_queue")
 # Metrics of RabbitMQ's disk access and tables that have no counterpart here; they are 0.
 UNMEASURED = (
     "io_read_time_seconds", "io_write_time_seconds", "io_sync_ops", "io_sync_time_seconds", "io_seek_ops",
@@ -207,15 +204,10 @@ def received(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 def delivered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """Deliveries from all queues, by protocol and queue type."""
+    row = scrape.totals
     names = ("deliver_get", "deliver_no_ack", "deliver", "get_no_ack", "get", "get_empty", "redeliver", "ack")
-    of_protocol = scrape.node.stream_counts.delivered
-    for kind, about in _AMQP_BY_KIND.items():
-        row = dict(zip(KIND_COLUMNS, scrape.node.sampler.kind_row(kind), strict=True))
-        if kind == STREAM:
-            row["deliver"] -= of_protocol
-            row["deliver_get"] -= of_protocol
-        yield about, tuple(row[name] for name in names)
-    yield _OF_STREAMS, (of_protocol, *(0 for _ in names[1:]))
+    yield _CLASSIC, tuple(row[name] for name in names)
+    yield _OF_STREAMS, (scrape.node.stream_counts.delivered, *(0 for _ in names[1:]))
 
 
 def consumers(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
@@ -269,19 +261,7 @@ def ended_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """The number and size of quarantined items, and how many of them are not acknowledged."""
     items = scrape.node.quarantine.items()
-    item_count, message_count, byte_count = totals_of(items)
-    yield "", (item_count, message_count, byte_count, byte_count, len(unacknowledged(items)))
-
-
-def queue_quarantines(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """The number of messages of quorum queues beyond their delivery limit, by virtual host."""
-    counts = dict.fromkeys(
-        (name for name in scrape.node.server.vhost_services if wanted is None or name in wanted), 0
-    )
-    for queue, status in replicated_queues(scrape.node, wanted):
-        counts[queue.vhost_name] += status.quarantined_count
-    for name, count in counts.items():
-        yield labels(vhost=name), (count,)
+    yield "", (*totals_of(items), len(unacknowledged(items)))
 
 
 def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
@@ -296,9 +276,8 @@ def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
         ("at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
         ("disabled", [vhost.discarded_counts for vhost in vhosts]),
     ):
-        for kind in (CLASSIC, QUORUM):
-            about = labels(queue_type=f"rabbit_{kind}_queue", dead_letter_strategy=strategy)
-            yield about, tuple(sum(count.get((kind, reason), 0) for count in counts) for reason in DEATHS)
+        about = labels(queue_type="rabbit_classic_queue", dead_letter_strategy=strategy)
+        yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)
 
 
 def process(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:

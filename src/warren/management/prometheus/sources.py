@@ -473,48 +473,24 @@ UNPREFIXED = (
         "",
         (
             MetricFamily(
-                "warren_disk_quarantine_items",
+                "warren_quarantined_items",
                 GAUGE,
                 "Items of data on disk that are unknown to the metadata",
-                "warren_quarantined_items",
             ),
+            MetricFamily("warren_quarantined_messages", GAUGE, "Messages in quarantined items"),
             MetricFamily(
-                "warren_disk_quarantine_messages",
-                GAUGE,
-                "Messages in items of data on disk that are unknown to the metadata",
-                "warren_quarantined_messages",
-            ),
-            MetricFamily(
-                "warren_disk_quarantine_bytes",
-                GAUGE,
-                "Size in bytes of the items of data on disk that are unknown to the metadata",
                 "warren_quarantined_bytes",
-            ),
-            # The older one of two deprecated names.
-            MetricFamily(
+                GAUGE,
+                "Size of quarantined items in bytes",
                 "warren_quarantined_octets",
-                GAUGE,
-                "Deprecated: use warren_disk_quarantine_bytes. Size of the items in bytes",
             ),
             MetricFamily(
-                "warren_disk_quarantine_unacknowledged",
-                GAUGE,
-                "Items that have not been acknowledged by an operator",
                 "warren_quarantined_unacknowledged",
+                GAUGE,
+                "Quarantined items that have not been acknowledged by an operator",
             ),
         ),
         rows.quarantined,
-    ),
-    MetricSource(
-        "",
-        (
-            MetricFamily(
-                "warren_queue_quarantine_messages",
-                GAUGE,
-                "Messages of quorum queues that exceeded the delivery limit and wait for an operator",
-            ),
-        ),
-        rows.queue_quarantines,
     ),
     # RabbitMQ has these three since 4.1.
     MetricSource(
