@@ -373,6 +373,38 @@ def test_a_queue_is_paused_and_resumed(node: BrokerProcess, tab: Visit) -> None:
     assert api(node, "GET /warren/queues/%2F/pausing/pause") == {"paused": False}
 
 
+def test_quarantined_messages_of_a_quorum_queue_are_released_and_removed(
+    node: BrokerProcess, tab: Visit
+) -> None:
+    page = tab.page
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        arguments = {"x-queue-type": "quorum", "x-delivery-limit": 0}
+        channel.queue_declare("poisoned", durable=True, arguments=arguments)
+
+        def quarantine_all() -> None:
+            for _ in range(2):
+                channel.basic_reject(channel.basic_get("poisoned")[0].delivery_tag)
+
+        for body in (b"a", b"b"):
+            channel.basic_publish("", "poisoned", body)
+        quarantine_all()
+        tab.open("queues/%2F/poisoned")
+        expect(page.get_by_text("2 messages exceeded the delivery limit")).to_be_visible()
+        expect(page.get_by_role("cell", name="whole")).to_be_visible()
+        confirm(page, "Release all")
+        expect(page.get_by_text("Quarantined messages released.")).to_be_visible()
+        assert channel.queue_declare("poisoned", passive=True).method.message_count == 2
+        quarantine_all()
+        expect(page.get_by_text("2 messages exceeded the delivery limit")).to_be_visible()
+        confirm(page, "Remove all")
+        expect(page.get_by_text("Quarantined messages removed.")).to_be_visible()
+        expect(page.get_by_text("exceeded the delivery limit")).to_have_count(0)
+        assert channel.basic_get("poisoned") == (None, None, None)
+        channel.queue_delete("poisoned")
+
+
 def test_unacknowledged_messages_of_a_consumer_are_requeued(node: BrokerProcess, tab: Visit) -> None:
     page = tab.page
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:

@@ -19,7 +19,8 @@ PAGES = [
     "", "connections", "channels", "exchanges", "exchanges/%2F/amq.topic", "exchanges/%2F/amq.default",
     "queues", "queues/%2F/orders", "queues/%2F/orders?tab=messages", "queues/%2F/orders?tab=get",
     "queues/%2F/orders?tab=publish", "queues/%2F/orders?tab=consumers", "queues/%2F/orders?tab=bindings",
-    "queues/%2F/orders?tab=move", "queues/%2F/orders?tab=leases", "streams", "queues/%2F/events",
+    "queues/%2F/orders?tab=move", "queues/%2F/orders?tab=leases", "queues/%2F/payments",
+    "queues/%2F/payments?tab=messages", "streams", "queues/%2F/events",
     "queues/%2F/events?tab=messages", "queues/%2F/events?tab=clients", "dead-letters",
     "dead-letters/%2F/graveyard",
     "dead-letters/%2F/graveyard?died=died%20here&reason=rejected&exchange=amq.fanout", "jobs", "shovels",
@@ -57,11 +58,16 @@ def busy(node: BrokerProcess) -> Iterator[None]:
         for number in range(3):
             channel.basic_publish("amq.fanout", f"key {number}", b'{"total": 120}')
             channel.basic_reject(channel.basic_get("died here")[0].delivery_tag, requeue=False)
+        quorum = {"x-queue-type": "quorum", "x-delivery-limit": 1}
+        channel.queue_declare("payments", durable=True, arguments=quorum)
+        channel.confirm_delivery()
+        channel.basic_publish("", "payments", b"10 EUR")
+        for _ in range(2):
+            channel.basic_reject(channel.basic_get("payments")[0].delivery_tag)
         job = api(node, "POST /warren/queues/%2F/graveyard/redrive", {"limit": 1, "rate": 1})
         assert job["kind"] == "redrive"  # type: ignore[index]
         channel.basic_qos(prefetch_count=5)
         channel.basic_consume("orders", lambda *_: None)
-        channel.confirm_delivery()
         arguments = {"x-queue-type": "stream", "x-max-age": "7D", "x-max-length-bytes": 50_000_000}
         channel.queue_declare("events", durable=True, arguments=arguments)
         publisher = RawStreamClient(node.ports["stream"])

@@ -25,6 +25,7 @@ import { Leases } from "./leases";
 import { Move } from "./move-messages";
 import { messageStart, Peek } from "./peek";
 import { Features } from "./queues";
+import { QUORUM, Quarantine, QuorumTotals, Replicas } from "./quorum-queue";
 import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./stream";
 
 const STREAM = "stream";
@@ -77,7 +78,7 @@ export function QueuePage({ vhost, name, user }: { vhost: string; name: string; 
               This queue is paused: no messages are delivered until it is resumed. Publishing and acknowledging continue.
             </p>
           )}
-          {data.type === STREAM ? <StreamFigures vhost={vhost} name={name} /> : <QueueTotals queue={data} />}
+          <Totals queue={data} />
           <Tabs
             current={tab}
             choose={(chosen) => setQuery({ tab: chosen })}
@@ -89,7 +90,12 @@ export function QueuePage({ vhost, name, user }: { vhost: string; name: string; 
   );
 }
 
-const QueueTotals = ({ queue }: { queue: Queue }) => (
+function Totals({ queue }: { queue: Queue }) {
+  if (queue.type === STREAM) return <StreamFigures vhost={queue.vhost} name={queue.name} />;
+  return queue.type === QUORUM ? <QuorumTotals queue={queue} /> : <ClassicTotals queue={queue} />;
+}
+
+const ClassicTotals = ({ queue }: { queue: Queue }) => (
   <Figures>
     <Figure label="Ready" value={count(queue.messages_ready)} />
     <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
@@ -110,7 +116,9 @@ function classicTabs(queue: Queue, user: CurrentUser, changed: () => void): Tab[
           {queue.policy && mayMonitor(user) && (
             <LinksOf vhost={vhost} kind="queue" name={name} mayChange={mayMakePolicies(user)} />
           )}
+          {queue.type === QUORUM && <Quarantine queue={queue} changed={changed} />}
           <QueueDetails queue={queue} />
+          {queue.type === QUORUM && <Replicas queue={queue} />}
         </>
       ),
     },
@@ -207,7 +215,7 @@ function QueueDetails({ queue }: { queue: Queue }) {
             ["Policy", queue.policy],
             ["Operator policy", queue.operator_policy],
             ["Effective policy definition", <Arguments table={queue.effective_policy_definition} />],
-            ["Active consumer", queue.single_active_consumer_tag],
+            ["Active consumer", queue.single_active_consumer_tag ?? queue.single_active_consumer_ctag],
             ["Exclusive consumer", queue.exclusive_consumer_tag],
             ["Idle since", queue.idle_since],
             ["In memory", `${count(queue.messages_ram)} messages, ${formatBytes(queue.message_bytes_ram)}`],
