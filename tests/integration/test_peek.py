@@ -65,6 +65,7 @@ def test_bcc_is_not_shown(node: BrokerProcess, channel: Any) -> None:
     api = HttpClient(node)
     [got] = api.ask("POST /queues/%2F/orders/get", how).value
     api.close()
+    got["properties"]["headers"].pop("x-delivery-count", None)
     assert got["properties"]["headers"] == {"n": 1}
     _, taken, _ = channel.basic_get("orders", auto_ack=True)
     assert taken.headers["n"] == 1

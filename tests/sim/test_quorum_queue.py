@@ -169,6 +169,9 @@ class Simulation:
             self.deliveries += [one for one in reader.unsettled if one not in self.deliveries]
 
     def purge(self) -> None:
+        while not self.queue.is_restored:
+            # Else it would drop what is committed until then as well.
+            self.commit()
         held = {int(delivery.message.body) for delivery in self.deliveries}
         ready = {number for number in self.there - held if number in self.confirms.confirmed | self.confirmed}
         drive(self._purge(len(ready)))
