@@ -328,7 +328,7 @@ def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
         for name in (rate, cpu, client):
             line += [figure(samples.median(broker, name)) for broker in NAMES]
         line.append(ratio(samples.ratio(cpu)))
-        line.append(f"<= {row.reach:g}" if row.figure == cpu else "")
+        line.append(f"<= {row.reach:g}" if row.figure == cpu and row.reach else "")
         lines.append(line)
     heads = ["row", "load", "rabbitmq /s", "warren /s", "rabbitmq µs", "warren µs"]
     heads += ["client µs (r)", "client µs (w)", "ratio µs", "promised"]
