@@ -25,7 +25,7 @@ import { Leases } from "./leases";
 import { Move } from "./move-messages";
 import { messageStart, Peek } from "./peek";
 import { Features } from "./queues";
-import { QUORUM, Quarantine, QuorumTotals, Replicas } from "./quorum-queue";
+import { QUORUM, Quarantine, Replicas } from "./quorum-queue";
 import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./stream";
 
 const STREAM = "stream";
@@ -78,7 +78,7 @@ export function QueuePage({ vhost, name, user }: { vhost: string; name: string; 
               This queue is paused: no messages are delivered until it is resumed. Publishing and acknowledging continue.
             </p>
           )}
-          <Totals queue={data} />
+          {data.type === STREAM ? <StreamFigures vhost={vhost} name={name} /> : <QueueTotals queue={data} />}
           <Tabs
             current={tab}
             choose={(chosen) => setQuery({ tab: chosen })}
@@ -90,17 +90,16 @@ export function QueuePage({ vhost, name, user }: { vhost: string; name: string; 
   );
 }
 
-function Totals({ queue }: { queue: Queue }) {
-  if (queue.type === STREAM) return <StreamFigures vhost={queue.vhost} name={queue.name} />;
-  return queue.type === QUORUM ? <QuorumTotals queue={queue} /> : <ClassicTotals queue={queue} />;
-}
-
-const ClassicTotals = ({ queue }: { queue: Queue }) => (
+const QueueTotals = ({ queue }: { queue: Queue }) => (
   <Figures>
     <Figure label="Ready" value={count(queue.messages_ready)} />
     <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
     <Figure label="Consumers" value={count(queue.consumers)} />
-    <Figure label="Paged out" value={count(queue.messages_paged_out)} />
+    {queue.type === QUORUM ? (
+      <Figure label="Quarantined" value={count(queue.messages_quarantined)} />
+    ) : (
+      <Figure label="Paged out" value={count(queue.messages_paged_out)} />
+    )}
     <Figure label="Message bytes" value={formatBytes(queue.message_bytes)} />
   </Figures>
 );

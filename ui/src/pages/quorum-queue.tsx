@@ -3,23 +3,13 @@
 import { path, post } from "../api";
 import type { Queue, Replica } from "../api-types";
 import { ConfirmButton } from "../components/dialog";
-import { Card, Facts, Figure, Figures } from "../components/layout";
+import { Card, Facts } from "../components/layout";
 import { notify } from "../components/notice";
 import { Badge } from "../components/status";
 import { type Column, Table } from "../components/table";
-import { count, formatBytes, plural } from "../format";
+import { count, plural } from "../format";
 
 export const QUORUM = "quorum";
-
-export const QuorumTotals = ({ queue }: { queue: Queue }) => (
-  <Figures>
-    <Figure label="Ready" value={count(queue.messages_ready)} />
-    <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
-    <Figure label="Quarantined" value={count(queue.messages_quarantined)} />
-    <Figure label="Consumers" value={count(queue.consumers)} />
-    <Figure label="Message bytes" value={formatBytes(queue.message_bytes)} />
-  </Figures>
-);
 
 const REPLICA_COLUMNS: Column<Replica>[] = [
   { label: "Node", show: (replica) => replica.node },
