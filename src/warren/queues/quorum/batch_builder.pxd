@@ -16,7 +16,7 @@ cdef class BatchBuilder:
     cdef list _enqueued
     cdef list _settled
     cdef list _returned
-    cdef list _quarantined
+    cdef list _held
     cdef list _forgotten
     cdef dict _reaches
     cdef object _enqueuer

@@ -14,13 +14,14 @@ from warren.queues.quorum.batch_codec import (
     ENQUEUE_SIZE,
     FORGET_SIZE,
     HEADS_SIZE,
-    QUARANTINE_SIZE,
+    HOLD_SIZE,
     REACH_SIZE,
     RETURN_SIZE,
     SETTLE_SIZE,
     Enqueue,
     Enqueuer,
-    QuarantinedRun,
+    HeldRun,
+    HoldReason,
     QuorumBatch,
     Reach,
     ReturnedRun,
@@ -33,9 +34,7 @@ from warren.store.group_record import PositionRun
 _LEVELS = 256
 _EMPTY_SIZE = HEADS_SIZE + _LEVELS * REACH_SIZE
 # Full when less space than that of the largest command is left.
-_FULL_SIZE = GROUP_COMMANDS_SIZE_MAX - max(
-    ENQUEUE_SIZE, FORGET_SIZE, QUARANTINE_SIZE, RETURN_SIZE, SETTLE_SIZE
-)
+_FULL_SIZE = GROUP_COMMANDS_SIZE_MAX - max(ENQUEUE_SIZE, FORGET_SIZE, HOLD_SIZE, RETURN_SIZE, SETTLE_SIZE)
 # A consumer that returns a message in a loop reaches this within a day; its attempts are not counted further.
 _ATTEMPTS_MAX = 0xFFFF_FFFF
 # No level: nothing continues the latest run.
@@ -52,7 +51,7 @@ class BatchBuilder:
     """Collects commands, until `take` returns them as a batch and begins with the next one."""
 
     __slots__ = (
-        "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_next_number", "_quarantined", "_reaches",
+        "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_held", "_next_number", "_reaches",
         "_returned", "_run_count", "_run_end", "_run_level", "_runs", "_settled", "_settled_bytes",
         "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size",
     )  # fmt: skip
@@ -64,7 +63,7 @@ class BatchBuilder:
         self._enqueued: list[Enqueue] = []
         self._settled: list[SettledRun] = []
         self._returned: list[ReturnedRun] = []
-        self._quarantined: list[QuarantinedRun] = []
+        self._held: list[HeldRun] = []
         self._forgotten: list[Enqueuer] = []
         # Priority level -> the highest reach.
         self._reaches: dict[int, int] = {}
@@ -144,18 +143,15 @@ class BatchBuilder:
         self._grow(RETURN_SIZE)
         self._returned.append(ReturnedRun(level, position, 1, counted, total))
 
-    def quarantine(self, level: int, position: int, *, is_quarantined: bool) -> None:
-        """Add that the message at `position` of `level` is in quarantine from now on, or no longer."""
-        if self._quarantined:
-            last = self._quarantined[-1]
-            if (
-                position == last.first + last.count
-                and (level, is_quarantined) == (last.level, last.is_quarantined)
-            ):  # fmt: skip
-                self._quarantined[-1] = QuarantinedRun(level, last.first, last.count + 1, is_quarantined)
+    def hold(self, level: int, position: int, hold: HoldReason) -> None:
+        """Add that the message at `position` of `level` is held from now on, or no longer."""
+        if self._held:
+            last = self._held[-1]
+            if position == last.first + last.count and (level, hold) == (last.level, last.hold):
+                self._held[-1] = HeldRun(level, last.first, last.count + 1, hold)
                 return
-        self._grow(QUARANTINE_SIZE)
-        self._quarantined.append(QuarantinedRun(level, position, 1, is_quarantined))
+        self._grow(HOLD_SIZE)
+        self._held.append(HeldRun(level, position, 1, hold))
 
     def raise_reach(self, level: int, position: int) -> None:
         """Add that messages below `position` of `level` may be handed out."""
@@ -176,13 +172,13 @@ class BatchBuilder:
             enqueued=tuple(self._enqueued),
             reaches=tuple(Reach(level, position) for level, position in sorted(self._reaches.items())),
             returned=tuple(self._returned),
-            quarantined=tuple(self._quarantined),
+            held=tuple(self._held),
             settled=tuple(_joined(self._settled)),
             forgotten=tuple(self._forgotten),
         )
         self._size = _EMPTY_SIZE
         self._runs, self._enqueued, self._settled = [], [], []
-        self._returned, self._quarantined, self._forgotten = [], [], []
+        self._returned, self._held, self._forgotten = [], [], []
         self._reaches = {}
         return batch
 

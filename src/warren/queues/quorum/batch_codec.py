@@ -5,14 +5,15 @@
     ENQUEUE    │ node u16 │ incarnation u64 │ first number u64 │ count u32
     REACH      │ position u64
     RETURN     │ position u64 │ count u32 │ attempts that count u32 │ all attempts u32
-    QUARANTINE │ position u64 │ count u32 │ in quarantine u8
+    HOLD       │ position u64 │ count u32 │ hold u8              why it is not ready: see `HoldReason`
     SETTLE     │ position u64 │ count u32 │ size u64 │ reason u8
     FORGET     │ node u16 │ incarnation u64
 
 All integers are big-endian, and each position has its priority level in the highest byte. The items of
 ENQUEUE divide the messages of the entry, in their order; those of SETTLE are in order of position and do not
 overlap. The order of the kinds is that in which they are applied: of a position that came back and was then
-settled, nothing is left. A change of this format has another version.
+settled, nothing is left. A change of this format has another version: version 1, which is read, knows no hold
+but the quarantine.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,16 +25,16 @@ from msgspec import Struct
 
 from warren.store.group_record import PositionRun
 
-VERSION = 1
+VERSION = 2
 _HEAD = bytes((VERSION,))
 
-_ENQUEUE, _REACH, _RETURN, _QUARANTINE, _SETTLE, _FORGET = range(1, 7)
+_ENQUEUE, _REACH, _RETURN, _HOLD, _SETTLE, _FORGET = range(1, 7)
 _SECTION = Layout(">BI")
 _LAYOUTS = {
     _ENQUEUE: Layout(">HQQI"),
     _REACH: Layout(">Q"),
     _RETURN: Layout(">QIII"),
-    _QUARANTINE: Layout(">QIB"),
+    _HOLD: Layout(">QIB"),
     _SETTLE: Layout(">QIQB"),
     _FORGET: Layout(">HQ"),
 }
@@ -45,7 +46,7 @@ HEADS_SIZE = 1 + _SECTION.size * len(_LAYOUTS)
 ENQUEUE_SIZE = _LAYOUTS[_ENQUEUE].size
 REACH_SIZE = _LAYOUTS[_REACH].size
 RETURN_SIZE = _LAYOUTS[_RETURN].size
-QUARANTINE_SIZE = _LAYOUTS[_QUARANTINE].size
+HOLD_SIZE = _LAYOUTS[_HOLD].size
 SETTLE_SIZE = _LAYOUTS[_SETTLE].size
 FORGET_SIZE = _LAYOUTS[_FORGET].size
 
@@ -72,7 +73,22 @@ class SettleReason(IntEnum):
     DELETED = 7
 
 
+class HoldReason(IntEnum):
+    """Why a message that is in the queue is not ready; the numbers are those of the log.
+
+    It is in quarantine, or it has died and waits until all targets of its dead letter have confirmed it.
+    """
+
+    NONE = 0
+    QUARANTINED = 1
+    REJECTED = 2
+    EXPIRED = 3
+    DELIVERY_LIMIT = 4
+
+
 _REASONS = frozenset(map(int, SettleReason))
+# By version, the highest hold.
+HOLD_MAX = {1: HoldReason.QUARANTINED, VERSION: max(HoldReason)}
 
 
 class Enqueuer(Struct, frozen=True, order=True):
@@ -107,13 +123,13 @@ class ReturnedRun(Struct, frozen=True):
     total: int
 
 
-class QuarantinedRun(Struct, frozen=True):
-    """Messages that are in quarantine from now on, or no longer."""
+class HeldRun(Struct, frozen=True):
+    """Messages that are held from now on, or no longer with `HoldReason.NONE`."""
 
     level: int
     first: int
     count: int
-    is_quarantined: bool
+    hold: HoldReason
 
 
 class SettledRun(Struct, frozen=True):
@@ -133,7 +149,7 @@ class QuorumBatch(Struct, frozen=True, kw_only=True):
     enqueued: tuple[Enqueue, ...] = ()
     reaches: tuple[Reach, ...] = ()
     returned: tuple[ReturnedRun, ...] = ()
-    quarantined: tuple[QuarantinedRun, ...] = ()
+    held: tuple[HeldRun, ...] = ()
     settled: tuple[SettledRun, ...] = ()
     forgotten: tuple[Enqueuer, ...] = ()
 
@@ -146,7 +162,7 @@ def encode(batch: QuorumBatch) -> bytes:
         (_ENQUEUE, batch.enqueued, _enqueue_row),
         (_REACH, batch.reaches, _reach_row),
         (_RETURN, batch.returned, _returned_row),
-        (_QUARANTINE, batch.quarantined, _quarantined_row),
+        (_HOLD, batch.held, _held_row),
         (_SETTLE, batch.settled, _settled_row),
         (_FORGET, batch.forgotten, _forgotten_row),
     )
@@ -171,8 +187,8 @@ def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
     return run.level << _LEVEL_SHIFT | run.first, run.count, run.counted, run.total
 
 
-def _quarantined_row(run: QuarantinedRun) -> tuple[int, ...]:
-    return run.level << _LEVEL_SHIFT | run.first, run.count, run.is_quarantined
+def _held_row(run: HeldRun) -> tuple[int, ...]:
+    return run.level << _LEVEL_SHIFT | run.first, run.count, run.hold
 
 
 def _settled_row(run: SettledRun) -> tuple[int, ...]:
@@ -194,8 +210,8 @@ def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
         ),
         reaches=tuple(Reach(*_place(key)) for (key,) in rows.get(_REACH, ())),
         returned=tuple(ReturnedRun(*_place(key), *rest) for key, *rest in rows.get(_RETURN, ())),
-        quarantined=tuple(
-            QuarantinedRun(*_place(key), count, flag != 0) for key, count, flag in rows.get(_QUARANTINE, ())
+        held=tuple(
+            HeldRun(*_place(key), count, HoldReason(hold)) for key, count, hold in rows.get(_HOLD, ())
         ),
         settled=tuple(
             SettledRun(*_place(key), count, size, SettleReason(reason))
@@ -211,8 +227,9 @@ def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
 
 def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
     """The fields of all items, by kind."""
-    if commands[0] != VERSION:
-        raise QuorumFormatError(0, f"commands of version {commands[0]}, where {VERSION} is known")
+    hold_max = HOLD_MAX.get(commands[0])
+    if hold_max is None:
+        raise QuorumFormatError(0, f"commands of version {commands[0]}, where 1 to {VERSION} are known")
     found: dict[int, list[tuple[int, ...]]] = {}
     at, before = 1, 0
     while at < len(commands):
@@ -229,23 +246,23 @@ def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
         if at > len(commands):
             raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
         rows = found[kind] = list(layout.iter_unpack(commands[first:at]))
-        _check(kind, rows, first)
+        _check(kind, rows, first, hold_max)
     if not found:
         raise QuorumFormatError(1, "no command")
     return found
 
 
-def _check(kind: int, rows: list[tuple[int, ...]], at: int) -> None:
+def _check(kind: int, rows: list[tuple[int, ...]], at: int, hold_max: int) -> None:
     """QuorumFormatError if one of `rows`, of which the first is at byte `at`, is not what `kind` allows."""
     size, behind = _LAYOUTS[kind].size, 0
     for index, row in enumerate(rows):
         reason = ""
-        if kind in (_RETURN, _QUARANTINE, _SETTLE):
+        if kind in (_RETURN, _HOLD, _SETTLE):
             key, count = row[:2]
             if not count or (key & _POSITIONS) + count > _POSITIONS:
                 reason = f"{count} positions from {key:#x} on"
-            elif kind == _QUARANTINE and row[2] > 1:
-                reason = f"a flag of {row[2]}"
+            elif kind == _HOLD and row[2] > hold_max:
+                reason = f"unknown hold {row[2]}"
             elif kind == _SETTLE:
                 if row[3] not in _REASONS:
                     reason = f"unknown reason {row[3]} for settling"

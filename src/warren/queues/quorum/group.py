@@ -28,7 +28,7 @@ from warren.metadata.incarnation import Incarnation
 from warren.model.column import Column
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
-from warren.queues.quorum.batch_codec import Enqueuer, SettledRun, SettleReason, decode, encode
+from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.raft_storage import GroupStorage, QuorumPayload
@@ -163,10 +163,10 @@ class QuorumGroup:
         pending.callbacks.append(lambda: store.finish(cursor, first, end))
         self._log.announce_later()
 
-    def quarantine(self, level: int, position: int, *, is_quarantined: bool) -> None:
-        """Put the message at `position` into quarantine, or let it go."""
+    def hold(self, level: int, position: int, hold: HoldReason) -> None:
+        """Record why the message at `position` is held, or that it is not any more."""
         logical = self._log.logical(level, position)
-        self._room().builder.quarantine(level, logical, is_quarantined=is_quarantined)
+        self._room().builder.hold(level, logical, hold)
         self._log.announce()
 
     def returned(self, level: int, position: int, attempts: int) -> None:

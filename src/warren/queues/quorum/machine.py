@@ -3,11 +3,11 @@
     machine │ version u8 │ reach count u16 │ enqueuer count u32 │ range count u32
             │ reach: position u64 …
             │ enqueuers: node u16 │ incarnation u64 │ last number u64 …
-            │ returned: position u64 │ count u32 │ attempts that count u32 │ all u32 │ in quarantine u8 …
+            │ returned: position u64 │ count u32 │ attempts that count u32 │ all u32 │ hold u8 …
 
 All integers are big-endian, and each position has its priority level in the highest byte. Every part is in
 order, so that equal states are equal bytes. The record around it has a checksum. A change of this format has
-another version.
+another version: version 1, which is read, knows no hold but the quarantine.
 
 Invariants: the same batches lead to the same bytes: there is no time, no policy and no consumer here. The
 numbers of an enqueuer follow one another, and a number is new once only. Nothing is known about a position
@@ -19,11 +19,16 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.limits_raft import QUORUM_ENQUEUERS_MAX, QUORUM_RETURNED_RUNS_MAX
-from warren.queues.quorum.batch_codec import Enqueuer, QuorumBatch, QuorumFormatError
+from warren.queues.quorum.batch_codec import (
+    HOLD_MAX,
+    VERSION,
+    Enqueuer,
+    HoldReason,
+    QuorumBatch,
+    QuorumFormatError,
+)
 from warren.queues.quorum.returned_messages import ReturnedMessages, ReturnedRange, ReturnState
 from warren.store.group_record import PositionRun
-
-VERSION = 1
 
 _HEAD = Layout(">BHII")
 _REACH = Layout(">Q")
@@ -67,7 +72,7 @@ class QuorumMachine:
         return sorted(self._enqueuers)
 
     def returned(self, level: int, position: int) -> ReturnState:
-        """The attempts of a message that is not settled, and whether it is in quarantine."""
+        """The attempts of a message that is not settled, and why it is held."""
         return self._returned.get(level, position)
 
     def returned_ranges(self) -> list[ReturnedRange]:
@@ -83,11 +88,11 @@ class QuorumMachine:
             self._reach[reach.level] = max(reach.position, self.reach(reach.level))
         returned = self._returned
         for run in batch.returned:
-            state = ReturnState(False, run.counted, run.total)
+            state = ReturnState(HoldReason.NONE, run.counted, run.total)
             returned.count_attempts(ReturnedRange(run.level, run.first, run.first + run.count, state))
-        for each in batch.quarantined:
-            state = ReturnState(each.is_quarantined)
-            returned.quarantine(ReturnedRange(each.level, each.first, each.first + each.count, state))
+        for each in batch.held:
+            state = ReturnState(each.hold)
+            returned.hold(ReturnedRange(each.level, each.first, each.first + each.count, state))
         if returned.run_count:
             for settled in batch.settled:
                 returned.remove(settled.level, settled.first, settled.first + settled.count)
@@ -130,7 +135,7 @@ class QuorumMachine:
         for run in ranges:
             key, state = run.level << _LEVEL_SHIFT | run.first, run.state
             count = run.end - run.first
-            parts.append(_RETURNED.pack(key, count, state.counted, state.total, state.is_quarantined))
+            parts.append(_RETURNED.pack(key, count, state.counted, state.total, state.hold))
         return b"".join(parts)
 
     @staticmethod
@@ -147,18 +152,21 @@ class QuorumMachine:
             self._reach[key >> _LEVEL_SHIFT] = key & _POSITIONS
         for node, incarnation, last in enqueuers:
             self._enqueuers[Enqueuer(node, incarnation)] = last
-        for key, count, counted, total, flag in ranges:
+        hold_max = HOLD_MAX[data[0]]
+        for key, count, counted, total, hold in ranges:
+            if hold > hold_max:
+                raise QuorumFormatError(_HEAD.size, f"unknown hold {hold}")
             level, first = key >> _LEVEL_SHIFT, key & _POSITIONS
-            state = ReturnState(flag != 0, counted, total)
+            state = ReturnState(HoldReason(hold), counted, total)
             self._returned.add(ReturnedRange(level, first, first + count, state))
-        if self.encode() != data:
+        if self.encode()[1:] != data[1:]:
             raise QuorumFormatError(_HEAD.size, "the parts are not in order")
 
 
 def _parts(data: bytes) -> list[list[tuple[int, ...]]]:
     """The rows of all parts of a machine."""
-    if data and data[0] != VERSION:
-        raise QuorumFormatError(0, f"a machine of version {data[0]}, where {VERSION} is known")
+    if data and data[0] not in HOLD_MAX:
+        raise QuorumFormatError(0, f"a machine of version {data[0]}, where 1 to {VERSION} are known")
     if len(data) < _HEAD.size:
         raise QuorumFormatError(len(data), "the machine ends within its head")
     _, *counts = _HEAD.unpack_from(data)

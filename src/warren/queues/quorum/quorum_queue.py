@@ -17,6 +17,7 @@ from warren.queues.backlog import Backlog
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import ACCEPTED, REFUSED, Delivery, PeekedMessage, QueueHost, new_delivery
 from warren.queues.queue_counts import QueueCounts
+from warren.queues.quorum.batch_codec import HoldReason
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -199,7 +200,7 @@ class QuorumQueue(ClassicQueue):
         delivery.attempts += 1
         delivery.consumer = None
         if group is not None:
-            group.quarantine(self._level_of(delivery.message), delivery.position, is_quarantined=True)
+            group.hold(self._level_of(delivery.message), delivery.position, HoldReason.QUARANTINED)
         self._quarantine.add(self._ready.place_of(delivery), delivery)
 
     def quarantined(self, first: int, count: int) -> list[PeekedMessage]:
@@ -225,8 +226,7 @@ class QuorumQueue(ClassicQueue):
         # It was delivered before, so that it does not begin with none.
         delivery.attempts = 1
         if self._group is not None:
-            level = self._level_of(delivery.message)
-            self._group.quarantine(level, delivery.position, is_quarantined=False)
+            self._group.hold(self._level_of(delivery.message), delivery.position, HoldReason.NONE)
         self._put_back(delivery)
         self.mark_stats_dirty()
         return True
@@ -266,7 +266,7 @@ class QuorumQueue(ClassicQueue):
             ClassicQueue.restore(self, level, found)
             backlog = self._backlogs[level]
             for position, state in group.returned_positions(level):
-                if state.is_quarantined:
+                if state.hold is HoldReason.QUARANTINED:
                     self._take_quarantined(backlog, position)
         self._found.clear()
         restoring, self._restoring = self._restoring, []

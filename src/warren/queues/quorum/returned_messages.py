@@ -1,4 +1,4 @@
-"""What a quorum queue knows about its messages that came back: attempts, and whether they are in quarantine.
+"""What a quorum queue knows about its messages that came back: attempts, and why they are held.
 
     (level, position >> 12) ─▶ page: runs of positions in order, with gaps between them or other values
 
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
+from warren.queues.quorum.batch_codec import HoldReason
+
 _PAGE_SHIFT = 12
 _PAGE_SIZE = 1 << _PAGE_SHIFT
 
@@ -20,7 +22,7 @@ class ReturnState(Struct, frozen=True, order=True):
     """What is known about a message that came back."""
 
     # The order is that of what must not be forgotten.
-    is_quarantined: bool = False
+    hold: HoldReason = HoldReason.NONE
     # Attempts that count towards the delivery limit, and all.
     counted: int = 0
     total: int = 0
@@ -107,14 +109,14 @@ class ReturnedMessages:
         return NOT_RETURNED if page is None else page.get(position & (_PAGE_SIZE - 1))
 
     def count_attempts(self, run: ReturnedRange) -> None:
-        """Set the attempts of all positions of `run`; those in quarantine remain there."""
+        """Set the attempts of all positions of `run`; those that are held remain so."""
         state = run.state
-        self._change(run, lambda old: ReturnState(old.is_quarantined, state.counted, state.total))
+        self._change(run, lambda old: ReturnState(old.hold, state.counted, state.total))
 
-    def quarantine(self, run: ReturnedRange) -> None:
-        """Set whether the positions of `run` are in quarantine; their attempts remain."""
-        flag = run.state.is_quarantined
-        self._change(run, lambda old: ReturnState(flag, old.counted, old.total))
+    def hold(self, run: ReturnedRange) -> None:
+        """Set why the positions of `run` are held; their attempts remain."""
+        hold = run.state.hold
+        self._change(run, lambda old: ReturnState(hold, old.counted, old.total))
 
     def remove(self, level: int, first: int, end: int) -> None:
         """Forget the positions from `first` up to `end`."""
@@ -148,7 +150,7 @@ class ReturnedMessages:
         self._change(run, lambda old: run.state)
 
     def forget_half(self) -> None:
-        """Forget the half of the ranges with the fewest attempts; those in quarantine come last."""
+        """Forget the half of the ranges with the fewest attempts; those that are held come last."""
         found = sorted(self.ranges(), key=lambda run: (run.state, run))
         for run in found[: (len(found) + 1) // 2]:
             self.remove(run.level, run.first, run.end)

@@ -3,11 +3,12 @@
 import random
 
 from warren.queues.quorum.batch_builder import BatchBuilder
-from warren.queues.quorum.batch_codec import Enqueuer, QuorumBatch, SettleReason
+from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, QuorumBatch, SettleReason
 
 ENQUEUERS = (Enqueuer(1, 7), Enqueuer(1, 2**64 - 1), Enqueuer(2**16 - 1, 7))
 LEVELS = (0, 1, 255)
 REASONS = tuple(SettleReason)
+HOLDS = tuple(HoldReason)
 
 
 class BatchSource:
@@ -32,7 +33,7 @@ class BatchSource:
                 counted = chance.randrange(3)
                 builder.return_counted(level, position, counted, counted + chance.randrange(2))
             for position in self._some(level)[:5]:
-                builder.quarantine(level, position, is_quarantined=chance.random() < 0.6)
+                builder.hold(level, position, chance.choice(HOLDS))
             if chance.random() < 0.3:
                 builder.raise_reach(level, chance.randrange(2**41))
             settled = self._some(level)

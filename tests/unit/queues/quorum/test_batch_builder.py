@@ -10,7 +10,8 @@ from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import (
     Enqueue,
     Enqueuer,
-    QuarantinedRun,
+    HeldRun,
+    HoldReason,
     QuorumBatch,
     Reach,
     ReturnedRun,
@@ -115,15 +116,15 @@ def test_messages_that_come_back_together_are_one_run(builder: BatchBuilder) -> 
     )
 
 
-def test_messages_that_are_put_into_quarantine_together_are_one_run(builder: BatchBuilder) -> None:
+def test_messages_that_are_held_together_for_one_reason_are_one_run(builder: BatchBuilder) -> None:
     for position in range(10):
-        builder.quarantine(0, position, is_quarantined=True)
-    builder.quarantine(0, 10, is_quarantined=False)
-    builder.quarantine(1, 11, is_quarantined=False)
-    assert builder.take().quarantined == (
-        QuarantinedRun(0, 0, 10, True),
-        QuarantinedRun(0, 10, 1, False),
-        QuarantinedRun(1, 11, 1, False),
+        builder.hold(0, position, HoldReason.QUARANTINED)
+    builder.hold(0, 10, HoldReason.REJECTED)
+    builder.hold(1, 11, HoldReason.NONE)
+    assert builder.take().held == (
+        HeldRun(0, 0, 10, HoldReason.QUARANTINED),
+        HeldRun(0, 10, 1, HoldReason.REJECTED),
+        HeldRun(1, 11, 1, HoldReason.NONE),
     )
 
 
@@ -139,7 +140,7 @@ def test_a_batch_that_was_taken_leaves_nothing_behind(builder: BatchBuilder) -> 
         lambda: builder.enqueue(NODE, 1, 0, 0),
         lambda: builder.settle(0, 0, 5, ACKNOWLEDGED),
         lambda: builder.return_counted(0, 0, 1, 1),
-        lambda: builder.quarantine(0, 0, is_quarantined=True),
+        lambda: builder.hold(0, 0, HoldReason.QUARANTINED),
         lambda: builder.raise_reach(0, 1),
         lambda: builder.forget(NODE),
     ):
@@ -178,7 +179,7 @@ def test_a_full_batch_fits_into_an_entry_with_the_reach_of_every_level(
             case 2:
                 builder.return_counted(0, at, 1, 1)
             case 3:
-                builder.quarantine(0, at, is_quarantined=True)
+                builder.hold(0, at, HoldReason.QUARANTINED)
             case 4:
                 builder.forget(Enqueuer(1, at))
     for level in range(256):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.seeds import SEEDS
 from tests.unit.queues.quorum.batches import BatchSource
 
@@ -10,7 +11,8 @@ from warren.queues.quorum.batch_codec import (
     VERSION,
     Enqueue,
     Enqueuer,
-    QuarantinedRun,
+    HeldRun,
+    HoldReason,
     QuorumBatch,
     QuorumFormatError,
     Reach,
@@ -29,7 +31,7 @@ BATCH = QuorumBatch(
     enqueued=(Enqueue(Enqueuer(1, 1_795_000_000), 41, 3), Enqueue(Enqueuer(2**16 - 1, 2**64 - 1), 2**63, 1)),
     reaches=(Reach(0, 128), Reach(9, 2**55 + 64)),
     returned=(ReturnedRun(0, 17, 1000, 2, 3), ReturnedRun(9, 5, 1, 0, 2**32 - 1)),
-    quarantined=(QuarantinedRun(0, 20, 2, True), QuarantinedRun(9, 5, 1, False)),
+    held=tuple(HeldRun(9, 5 * hold, 2, hold) for hold in HoldReason),
     settled=tuple(SettledRun(0, 100 * reason, 50, 2**40 + reason, reason) for reason in SettleReason),
     forgotten=(Enqueuer(3, 12),),
 )
@@ -59,10 +61,16 @@ def test_a_batch_without_commands_is_no_bytes() -> None:
     assert decode(b"", ()) == QuorumBatch()
 
 
-def test_version_1_is_read_and_written_as_it_was() -> None:
+def test_version_2_is_read_and_written_as_it_was() -> None:
     stored = commands((FIXTURES / f"batch-{VERSION}.hex").read_text())
     assert decode(stored, RUNS) == BATCH
     assert encode(BATCH) == stored
+
+
+def test_version_1_is_read() -> None:
+    stored = commands((FIXTURES / "batch-1.hex").read_text())
+    held = (HeldRun(0, 20, 2, HoldReason.QUARANTINED), HeldRun(9, 5, 1, HoldReason.NONE))
+    assert decode(stored, RUNS) == replace(BATCH, held=held)
 
 
 def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_sections() -> None:
@@ -78,7 +86,8 @@ def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_secti
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("02", "byte 0: commands of version 2, where 1 is known"),
+        ("03", "byte 0: commands of version 3, where 1 to 2 are known"),
+        ("00", "byte 0: commands of version 0, where 1 to 2 are known"),
         ("01", "byte 1: no command"),
         ("01 07 00000001", "byte 1: unknown kind of command 7"),
         ("01 00 00000001", "byte 1: unknown kind of command 0"),
@@ -94,7 +103,8 @@ def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_secti
             "01 03 00000001 00ffffffffffffff 00000001 00000001 00000001",
             "byte 6: 1 positions from 0xffffffffffffff on",
         ),
-        ("01 04 00000001 0000000000000001 00000001 02", "byte 6: a flag of 2"),
+        ("01 04 00000001 0000000000000001 00000001 02", "byte 6: unknown hold 2"),
+        ("02 04 00000001 0000000000000001 00000001 05", "byte 6: unknown hold 5"),
         ("01 05 00000001 0000000000000001 00000001 0000000000000000 08", "byte 6: unknown reason 8"),
         ("01 05 00000001 0000000000000001 00000001 0000000000000000 00", "byte 6: unknown reason 0"),
         (

@@ -8,9 +8,11 @@ from tests.unit.queues.quorum.batches import LEVELS, BatchSource
 
 from warren.limits_raft import GROUP_MACHINE_SIZE_MAX, QUORUM_ENQUEUERS_MAX, QUORUM_RETURNED_RUNS_MAX
 from warren.queues.quorum.batch_codec import (
+    VERSION,
     Enqueue,
     Enqueuer,
-    QuarantinedRun,
+    HeldRun,
+    HoldReason,
     QuorumBatch,
     QuorumFormatError,
     Reach,
@@ -20,7 +22,7 @@ from warren.queues.quorum.batch_codec import (
     decode,
     encode,
 )
-from warren.queues.quorum.machine import VERSION, QuorumMachine
+from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.returned_messages import NOT_RETURNED, ReturnState
 from warren.store.group_record import PositionRun
 
@@ -44,7 +46,7 @@ def settled(level: int, first: int, count: int) -> QuorumBatch:
     return QuorumBatch(settled=(SettledRun(level, first, count, 0, ACKNOWLEDGED),))
 
 
-def example() -> QuorumMachine:
+def example(hold: HoldReason = HoldReason.EXPIRED) -> QuorumMachine:
     """A machine with every kind of state."""
     machine = QuorumMachine()
     machine.apply(published(Enqueue(NODE, 1, 10), Enqueue(OTHER, 1, 5)))
@@ -52,7 +54,7 @@ def example() -> QuorumMachine:
         QuorumBatch(
             reaches=(Reach(0, 128), Reach(255, 64)),
             returned=(ReturnedRun(0, 4000, 200, 1, 2), ReturnedRun(255, 7, 1, 2**32 - 1, 2**32 - 1)),
-            quarantined=(QuarantinedRun(0, 4100, 2, True), QuarantinedRun(3, 2**55, 1, True)),
+            held=(HeldRun(0, 4100, 2, HoldReason.QUARANTINED), HeldRun(3, 2**55, 1, hold)),
         )
     )
     return machine
@@ -139,41 +141,47 @@ def test_the_reach_of_a_level_never_goes_back(machine: QuorumMachine) -> None:
 def test_the_latest_attempts_of_a_message_count(machine: QuorumMachine) -> None:
     machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 3, 1, 1), ReturnedRun(0, 6, 1, 2, 3))))
     assert [machine.returned(0, at) for at in range(4, 9)] == [
-        NOT_RETURNED, ReturnState(False, 1, 1), ReturnState(False, 2, 3), ReturnState(False, 1, 1),
         NOT_RETURNED,
-    ]  # fmt: skip
+        ReturnState(HoldReason.NONE, 1, 1),
+        ReturnState(HoldReason.NONE, 2, 3),
+        ReturnState(HoldReason.NONE, 1, 1),
+        NOT_RETURNED,
+    ]
     assert machine.returned(1, 5) == NOT_RETURNED
 
 
-def test_quarantine_and_attempts_do_not_change_each_other(machine: QuorumMachine) -> None:
+def test_a_hold_and_attempts_do_not_change_each_other(machine: QuorumMachine) -> None:
     machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 2, 3, 4),)))
-    machine.apply(QuorumBatch(quarantined=(QuarantinedRun(0, 5, 2, True),)))
-    assert machine.returned(0, 5) == ReturnState(True, 3, 4)
+    machine.apply(QuorumBatch(held=(HeldRun(0, 5, 2, HoldReason.QUARANTINED),)))
+    assert machine.returned(0, 5) == ReturnState(HoldReason.QUARANTINED, 3, 4)
     machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 1, 0, 4),)))
-    assert machine.returned(0, 5) == ReturnState(True, 0, 4)
-    machine.apply(QuorumBatch(quarantined=(QuarantinedRun(0, 5, 2, False),)))
-    assert [machine.returned(0, at) for at in (5, 6)] == [ReturnState(False, 0, 4), ReturnState(False, 3, 4)]
+    assert machine.returned(0, 5) == ReturnState(HoldReason.QUARANTINED, 0, 4)
+    machine.apply(QuorumBatch(held=(HeldRun(0, 5, 2, HoldReason.NONE),)))
+    assert [machine.returned(0, at) for at in (5, 6)] == [
+        ReturnState(HoldReason.NONE, 0, 4),
+        ReturnState(HoldReason.NONE, 3, 4),
+    ]
 
 
 def test_nothing_is_known_about_a_settled_message(machine: QuorumMachine) -> None:
     machine.apply(
         QuorumBatch(
             returned=(ReturnedRun(0, 5, 4, 1, 1), ReturnedRun(1, 5, 1, 1, 1)),
-            quarantined=(QuarantinedRun(0, 4, 4, True),),
+            held=(HeldRun(0, 4, 4, HoldReason.QUARANTINED),),
         )
     )
     machine.apply(settled(0, 4, 3))
     assert [(run.level, run.first, run.end) for run in machine.returned_ranges()] == [
         (0, 7, 8), (0, 8, 9), (1, 5, 6),
     ]  # fmt: skip
-    assert machine.returned(0, 7) == ReturnState(True, 1, 1)
+    assert machine.returned(0, 7) == ReturnState(HoldReason.QUARANTINED, 1, 1)
 
 
 def test_a_message_that_comes_back_and_is_settled_in_one_batch_is_settled(machine: QuorumMachine) -> None:
     machine.apply(
         QuorumBatch(
             returned=(ReturnedRun(0, 5, 1, 1, 1),),
-            quarantined=(QuarantinedRun(0, 5, 1, True),),
+            held=(HeldRun(0, 5, 1, HoldReason.QUARANTINED),),
             settled=settled(0, 5, 1).settled,
         )
     )
@@ -235,7 +243,12 @@ def test_the_bytes_do_not_depend_on_the_order_in_which_the_state_came() -> None:
     assert machines[0].encode() == machines[1].encode()
 
 
-def test_version_1_of_the_machine_is_read_and_written_as_it_was() -> None:
+def test_version_1_of_the_machine_is_read() -> None:
+    stored = bytes.fromhex((FIXTURES / "machine-1.hex").read_text())
+    assert QuorumMachine.decode(stored).encode() == example(HoldReason.QUARANTINED).encode()
+
+
+def test_version_2_of_the_machine_is_read_and_written_as_it_was() -> None:
     stored = bytes.fromhex((FIXTURES / f"machine-{VERSION}.hex").read_text())
     machine = QuorumMachine.decode(stored)
     assert machine.encode() == example().encode() == stored
@@ -244,7 +257,7 @@ def test_version_1_of_the_machine_is_read_and_written_as_it_was() -> None:
 
 
 def test_an_empty_machine_is_its_head() -> None:
-    assert QuorumMachine().encode() == b"\x01" + bytes(10)
+    assert QuorumMachine().encode() == b"\x02" + bytes(10)
     assert QuorumMachine.decode(QuorumMachine().encode()).encode() == QuorumMachine().encode()
 
 
@@ -258,7 +271,9 @@ def test_a_machine_that_is_cut_anywhere_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x02", "byte 0: a machine of version 2, where 1 is known"),
+        (b"\x03", "byte 0: a machine of version 3, where 1 to 2 are known"),
+        (b"\x01" + bytes(9) + b"\x01" + bytes(20) + b"\x02", "byte 11: unknown hold 2"),
+        (b"\x02" + bytes(9) + b"\x01" + bytes(20) + b"\x05", "byte 11: unknown hold 5"),
         (b"", "byte 0: the machine ends within its head"),
         (b"\x01" + bytes(11), "byte 11: 1 bytes behind the machine"),
         (b"\x01\0\x01" + bytes(8), "byte 11: 1 rows of 8 bytes do not fit"),

@@ -5,6 +5,7 @@ import random
 import pytest
 from tests.seeds import SEEDS
 
+from warren.queues.quorum.batch_codec import HoldReason
 from warren.queues.quorum.returned_messages import NOT_RETURNED, ReturnedMessages, ReturnedRange, ReturnState
 
 PAGE = 4096
@@ -33,23 +34,23 @@ def test_states_are_those_that_were_set(seed: int) -> None:
         first = max(first - width // 2, 0)
         end = first + chance.choice((1, 1, 3, width))
         places = [(level, position) for position in range(first, end)]
-        counted, flag = chance.randrange(3), chance.random() < 0.5
+        counted, hold = chance.randrange(3), chance.choice(tuple(HoldReason))
         match chance.randrange(4):
             case 0:
                 messages.count_attempts(
-                    ReturnedRange(level, first, end, ReturnState(False, counted, counted))
+                    ReturnedRange(level, first, end, ReturnState(HoldReason.NONE, counted, counted))
                 )
                 for place in places:
                     old = expected.get(place, NOT_RETURNED)
-                    expected[place] = ReturnState(old.is_quarantined, counted, counted)
+                    expected[place] = ReturnState(old.hold, counted, counted)
             case 1:
-                messages.quarantine(ReturnedRange(level, first, end, ReturnState(flag)))
+                messages.hold(ReturnedRange(level, first, end, ReturnState(hold)))
                 for place in places:
                     old = expected.get(place, NOT_RETURNED)
-                    expected[place] = ReturnState(flag, old.counted, old.total)
+                    expected[place] = ReturnState(hold, old.counted, old.total)
             case 2:
-                messages.add(ReturnedRange(level, first, end, ReturnState(flag, counted, 9)))
-                expected |= dict.fromkeys(places, ReturnState(flag, counted, 9))
+                messages.add(ReturnedRange(level, first, end, ReturnState(hold, counted, 9)))
+                expected |= dict.fromkeys(places, ReturnState(hold, counted, 9))
             case 3:
                 messages.remove(level, first, end)
                 for place in places:
@@ -68,8 +69,8 @@ def test_states_are_those_that_were_set(seed: int) -> None:
 
 def test_a_range_of_many_pages_is_set_and_removed_as_a_whole() -> None:
     messages = ReturnedMessages()
-    messages.add(ReturnedRange(0, 10, 100 * PAGE, ReturnState(False, 1, 1)))
-    assert list(messages.ranges()) == [ReturnedRange(0, 10, 100 * PAGE, ReturnState(False, 1, 1))]
+    messages.add(ReturnedRange(0, 10, 100 * PAGE, ReturnState(HoldReason.NONE, 1, 1)))
+    assert list(messages.ranges()) == [ReturnedRange(0, 10, 100 * PAGE, ReturnState(HoldReason.NONE, 1, 1))]
     assert messages.run_count == 100
     messages.remove(1, 0, 2**50)
     assert messages.run_count == 100
@@ -78,12 +79,16 @@ def test_a_range_of_many_pages_is_set_and_removed_as_a_whole() -> None:
     assert not list(messages.ranges())
 
 
-def test_half_of_the_ranges_with_the_fewest_attempts_are_forgotten_and_quarantine_last() -> None:
+def test_half_of_the_ranges_with_the_fewest_attempts_are_forgotten_and_held_ones_last() -> None:
     messages = ReturnedMessages()
-    for first, state in enumerate((
-        ReturnState(False, 5, 5), ReturnState(True, 0, 0), ReturnState(False, 1, 9), ReturnState(False, 1, 2),
-        ReturnState(False, 2, 2),
-    )):  # fmt: skip
+    states = (
+        ReturnState(HoldReason.NONE, 5, 5),
+        ReturnState(HoldReason.QUARANTINED, 0, 0),
+        ReturnState(HoldReason.NONE, 1, 9),
+        ReturnState(HoldReason.NONE, 1, 2),
+        ReturnState(HoldReason.NONE, 2, 2),
+    )
+    for first, state in enumerate(states):
         messages.add(ReturnedRange(0, 2 * first, 2 * first + 1, state))
     messages.forget_half()
     assert [run.first for run in messages.ranges()] == [0, 2]
