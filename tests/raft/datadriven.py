@@ -106,12 +106,14 @@ def _directives(lines: list[str]) -> Iterator[Directive]:
         first = number
         while number < len(lines) and lines[number : number + len(end)] != end:
             number += 1
-        command, *arguments = TOKEN.findall(head)
-        yield Directive(
-            begin + 1, command, [_argument(token) for token in arguments],
-            "\n".join(given), "".join(line + "\n" for line in lines[first:number]),
-        )  # fmt: skip
+        yield parse(head, begin + 1, "\n".join(given), "".join(line + "\n" for line in lines[first:number]))
         number += len(end)
+
+
+def parse(text: str, line: int, given: str = "", expected: str = "") -> Directive:
+    """Return the command of one line."""
+    command, *arguments = TOKEN.findall(text)
+    return Directive(line, command, [_argument(token) for token in arguments], given, expected)
 
 
 def _argument(token: str) -> tuple[str, list[str]]:

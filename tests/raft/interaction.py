@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.raft import texts
-from tests.raft.datadriven import Directive
+from tests.raft.datadriven import Directive, parse
 from tests.raft.storage import MachineStorage
 from tests.raft.trace_texts import Level, TextTrace
 
@@ -35,6 +35,8 @@ TRANSITIONS = {
 }
 READ_MODES = {"safe": ReadMode.SAFE, "lease-based": ReadMode.LEASE}
 PROPOSAL_DROPPED = "raft proposal dropped"
+# The lines below these commands are their input; below any other one they are commands.
+WITH_INPUT = frozenset({"propose-conf-change", "step"})
 
 
 @dataclass
@@ -72,6 +74,8 @@ class Interaction:
         self._printed = ""
         self._indent = ""
         self._commands: dict[str, Callable[[Directive], None]] = {
+            # A place for a debugger.
+            "_breakpoint": lambda _: None,
             "add-nodes": self._add_nodes,
             "campaign": lambda directive: self._node(directive).replica.campaign(),
             "compact": self._compact,
@@ -100,9 +104,13 @@ class Interaction:
         }
 
     def execute(self, directive: Directive) -> str:
-        """Execute a command and return what it printed."""
+        """Execute a command, and those in the lines below it; return what they printed."""
         self._printed = self._indent = ""
         self._commands[directive.command](directive)
+        if directive.command not in WITH_INPUT:
+            for line in directive.input.splitlines():
+                following = parse(line, directive.line)
+                self._commands[following.command](following)
         return self._printed or "ok"
 
     # Printing.
@@ -112,6 +120,10 @@ class Interaction:
             self._printed += "".join(
                 f"{self._indent}{line}\n" for line in text.removesuffix("\n").split("\n")
             )
+
+    def _print_error(self, text: str) -> None:
+        """Print what no level suppresses."""
+        self._printed += f"{self._indent}{text}\n"
 
     def _log(self, level: Level, text: str) -> None:
         if level >= self._level:
@@ -181,7 +193,7 @@ class Interaction:
     def _propose(self, directive: Directive) -> None:
         payload = directive.names[1].encode()
         if not self._node(directive).replica.propose(payload, len(payload)):
-            self._print(PROPOSAL_DROPPED)
+            self._print_error(PROPOSAL_DROPPED)
 
     def _propose_change(self, directive: Directive) -> None:
         members = tuple(MemberChange(LETTERS[token[0]], int(token[1:])) for token in directive.input.split())
@@ -191,7 +203,7 @@ class Interaction:
             texts.OLDER_CHANGE if directive.flag("v1") else b"",
         )
         if not self._node(directive).replica.propose_change(change):
-            self._print(PROPOSAL_DROPPED)
+            self._print_error(PROPOSAL_DROPPED)
 
     def _transfer(self, directive: Directive) -> None:
         options = directive.options

@@ -23,6 +23,8 @@ from warren.replication.raft.ready import Ready, Role, SoftState, Written
 
 # The context that marks a change as of the vectors' older kind, which names one member only.
 OLDER_CHANGE = b"v1"
+# Bytes that are written with a letter or a sign behind a backslash.
+ESCAPES = dict(zip(b'\a\b\f\n\r\t\v\\"', 'abfnrtv\\"', strict=True))
 
 KINDS = {
     MessageKind.APPEND: "MsgApp",
@@ -105,8 +107,13 @@ def entry_text(entry: Entry) -> str:
 
 def quoted(data: bytes) -> str:
     """Return bytes in quotation marks, escaped where they cannot be printed."""
-    escaped = (chr(each) if 32 <= each < 127 and each not in b'"\\' else f"\\x{each:02x}" for each in data)
-    return f'"{"".join(escaped)}"'
+    return f'"{"".join(map(_escaped, data))}"'
+
+
+def _escaped(each: int) -> str:
+    if each in ESCAPES:
+        return "\\" + ESCAPES[each]
+    return chr(each) if 32 <= each < 127 else f"\\x{each:02x}"
 
 
 def lines(texts: Iterable[str]) -> str:
