@@ -1,6 +1,7 @@
 """Commands of the project's own scripts: crashes, messages that arrive twice or out of nowhere, reads.
 
     restart N [commit=carried] [applied=INDEX]   loses what is not written; begins again with what is
+    hand-over N                                  the best other voter is to lead
     read-index N CONTEXT                         asks for the index that a read must see
     report-snapshot FROM TO [failed]             a snapshot has been transferred, or has not
     duplicate-msgs N [type=KIND]                 what waits for N will arrive twice
@@ -30,6 +31,7 @@ class FaultyInteraction(Interaction):
             "read-index": lambda directive: self._node(directive).replica.read_index(
                 directive.names[1].encode()
             ),
+            "hand-over": lambda directive: self._print(f"to {self._node(directive).replica.hand_over()}"),
             "report-snapshot": self._report_snapshot,
             "duplicate-msgs": self._duplicate,
             "step": self._step,

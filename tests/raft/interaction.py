@@ -171,6 +171,8 @@ class Interaction:
             async_storage=directive.flag("async-storage-writes"),
             sync_term_first=directive.flag("sync-term-first"),
             step_down_on_removal=directive.flag("step-down-on-removal"),
+            hand_over_before_removal=directive.flag("hand-over-before-removal"),
+            slow_storage_ticks=int(options.get("slow-storage-ticks", 0)),
             validate_changes=not directive.flag("disable-conf-change-validation"),
             forward_proposals=True,
             append_bytes_max=int(options.get("append-bytes", UNBOUNDED)),

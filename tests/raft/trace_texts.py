@@ -195,6 +195,7 @@ TEXTS: dict[TraceEvent, Callable[..., Any]] = {
     TraceEvent.JOINT_LEFT: lambda configuration: (
         f"initiating automatic transition out of joint configuration {configuration_text(configuration)}"
     ),
+    TraceEvent.STORAGE_SLOW: "$ has written up to {} of what was committed, up to {}, long ago".format,
     TraceEvent.TRANSFER_STARTED: "$ [term {}] starts to transfer leadership to {}".format,
     TraceEvent.TRANSFER_ABORTED: "$ [term {}] abort previous transferring leadership to {}".format,
     TraceEvent.TRANSFER_REPEATED: (

@@ -33,11 +33,10 @@ class Reads:
         self._committed: dict[bytes, int] = {}
         self.answers = 0
 
-    def ask(self, committed: int) -> bytes:
-        """Return the name of a new read."""
-        name = b"%d" % len(self._committed)
+    def ask(self, name: bytes, committed: int) -> None:
+        """Note a new read."""
+        assert name not in self._committed, "two reads of one name"
         self._committed[name] = committed
-        return name
 
     def check(self, answers: Sequence[ReadState]) -> None:
         """Check the indexes that reads were answered with."""

@@ -13,7 +13,7 @@ After each action these hold:
 - Durable quorum: what a leader calls committed is on the disks of a quorum, whatever replicas say, and
   nobody knows more as committed than a leader did.
 - Linearizable reads: an index for a read is at least what any replica knew as committed when it was asked
-  for.
+  for, and is applied when the read is answered.
 """
 
 import random
@@ -99,11 +99,13 @@ class Node:
         self.disk = Disk(MEMBERS if MEMBERS.is_voter(number) else Configuration())
         self.dependencies = RaftDependencies(self.disk, chance=chance.randrange)
         self.is_up = False
+        self.incarnation = 0
         self.start()
 
     def start(self) -> None:
         """Start with what the disk has."""
         self.is_up = True
+        self.incarnation += 1
         self.disk.restart()
         # What is on its way to the disk, each with its ticket.
         self.writes: deque[tuple[int, Ready]] = deque()
@@ -169,7 +171,9 @@ class ObservedDriver(RaftDriver):
     """The driver of a node: what is committed is checked before it is applied, at once or later."""
 
     def __init__(self, node: Node, simulation: "RaftSimulation") -> None:
-        super().__init__(node.replica, node, node, simulation.network.extend)
+        super().__init__(
+            node.replica, node, node, simulation.network.extend, incarnation=node.incarnation
+        )  # fmt: skip
         self.node = node
         self.simulation = simulation
 
@@ -212,10 +216,11 @@ class RaftSimulation:
             "write": self._write,
             "apply": self._apply,
             "propose": self._propose,
-            "read": lambda node, _: node.replica.read_index(self.reads.ask(self.highest)),
+            "read": lambda node, _: self._read(node),
             "change": self._change,
             "replace": self._replace,
             "transfer": lambda node, other: node.replica.transfer(1 + other % REPLICAS),
+            "hand over": lambda node, _: node.driver.hand_over(),
             "campaign": lambda node, _: node.driver.campaign(),
             "forget": lambda node, _: node.replica.forget_leader(),
             "cut": lambda node, other: self._cut(node.number, 1 + other % REPLICAS),
@@ -273,15 +278,23 @@ class RaftSimulation:
             self.proposals += 1
             node.driver.propose(self.proposals, 8)
 
+    def _read(self, node: Node) -> None:
+        committed = self.highest
+
+        def check() -> None:
+            assert node.applied >= committed, f"a read sees {node.applied} after {committed} was committed"
+
+        self.reads.ask(node.driver.read(check), committed)
+
     def _change(self, node: Node, other: int) -> None:
         member = MemberChange(KINDS[other % 3], 1 + other // 3 % REPLICAS)
-        node.replica.propose_change(ConfigurationChange((member,)))
+        node.driver.propose_change(ConfigurationChange((member,)))
 
     def _replace(self, node: Node, other: int) -> None:
         voters = node.replica.configuration.voters
         others = [number for number in self.nodes if number not in voters]
         if voters and others:
-            node.replica.propose_change(
+            node.driver.propose_change(
                 ConfigurationChange((
                     MemberChange(MemberChangeKind.VOTER, others[other % len(others)]),
                     MemberChange(MemberChangeKind.REMOVED, voters[other // 5 % len(voters)]),

@@ -30,7 +30,7 @@ USUAL = {
 # or all of it.
 PROFILES = (
     {},
-    {"campaign": 4, "transfer": 2, "forget": 1, "lost": 2, "failed": 1},
+    {"campaign": 4, "transfer": 2, "hand over": 1, "forget": 1, "lost": 2, "failed": 1},
     {"cut": 2, "isolate": 2, "campaign": 1},
     {"crash": 3, "campaign": 1},
     {"change": 3, "replace": 2, "campaign": 1, "transfer": 1, "crash": 1},
@@ -48,12 +48,13 @@ PROFILES = (
 
 
 def settings_of(seed: int) -> RaftSettings:
-    """Return settings with small bounds; some groups have neither pre-votes nor leases."""
+    """Return settings with small bounds; some groups have no pre-votes and leases, or never hand over."""
     is_cautious = seed % 4 != 3
     return RaftSettings(
         election_ticks=3, pre_vote=is_cautious, check_quorum=is_cautious,
         append_bytes_max=(40, 100, 400)[seed // 6 % 3], in_flight_messages_max=1 + seed % 5,
-        uncommitted_bytes_max=400,
+        uncommitted_bytes_max=400, hand_over_before_removal=seed // 8 % 4 != 3,
+        slow_storage_ticks=(3, 6, 0)[seed // 6 % 3],
     )  # fmt: skip
 
 

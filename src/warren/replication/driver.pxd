@@ -11,6 +11,11 @@ cdef class RaftDriver:
     cdef object _ticket
     cdef object _synced
     cdef bint _is_flushing
+    cdef object _incarnation
+    cdef object _read_number
+    cdef dict _reads
+    cdef dict _reads_due
+    cdef Py_ssize_t _read_elapsed
 
     cpdef propose(self, payload, size)
     cpdef flush(self)
@@ -19,3 +24,5 @@ cdef class RaftDriver:
     @cython.locals(replica=Replica)
     cdef bint _finish_write(self) except -1
     cpdef _apply(self, entries)
+    cdef _ask_again(self)
+    cdef _answer_reads(self)

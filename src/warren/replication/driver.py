@@ -9,13 +9,20 @@ Readys. A port may call `propose`, `step`, `written` and `flush` at any time: wh
 `flush` that runs already. A driver whose port has raised an exception does nothing more.
 """
 
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from warren.replication.raft.change import ConfigurationChange
 from warren.replication.raft.raft_messages import Entry, EntryKind, RaftMessage, Snapshot
 from warren.replication.raft.ready import Ready, Role
 from warren.replication.raft.replica import Replica
+
+# The name of a read: replica, incarnation of its node, and number of the read.
+_READ = struct.Struct(">QQQ")
+# Ticks after which a read that has no answer is asked for again: a message may have been lost.
+_READ_TICKS = 10
 
 
 class DriverLog(Protocol):
@@ -55,7 +62,10 @@ class RaftDriver:
         log: DriverLog,
         machine: StateMachine,
         send: Callable[[Sequence[RaftMessage]], None],
+        *,
+        incarnation: int = 0,
     ) -> None:
+        """`incarnation` counts the starts of this node: an answer to a read of a former start is none."""
         # The replica, for reading and for what this class has no method for; `flush` follows.
         self.replica = replica
         self._log = log
@@ -67,6 +77,12 @@ class RaftDriver:
         self._ticket = 0
         self._synced = 0
         self._is_flushing = False
+        self._incarnation = incarnation
+        self._read_number = 0
+        # What waits for the index of a read, by the read's name; and for its application.
+        self._reads: dict[bytes, Callable[[], None]] = {}
+        self._reads_due: dict[bytes, tuple[int, Callable[[], None]]] = {}
+        self._read_elapsed = 0
 
     @property
     def is_leader(self) -> bool:
@@ -91,9 +107,36 @@ class RaftDriver:
         """Take a message of another member."""
         self.replica.step(message)
 
+    def propose_change(self, change: ConfigurationChange) -> int:
+        """Propose a change of the members; 0 also if this leader hands over first, see `Replica`."""
+        return self.replica.propose_change(change)
+
+    def hand_over(self) -> int:
+        """Have the best other voter lead, before this replica stops; returns it, or 0 if there is none."""
+        return self.replica.hand_over()
+
+    def read(self, then: Callable[[], None]) -> bytes:
+        """Call `then` when the machine has applied all that was committed before; `flush` follows.
+
+        On any member. Without a leader it waits for one, until `forget_read` with the name that this returns.
+        """
+        self._read_number += 1
+        name = _READ.pack(self.replica.id, self._incarnation, self._read_number)
+        self._reads[name] = then
+        self.replica.read_index(name)
+        return name
+
+    def forget_read(self, name: bytes) -> None:
+        """Do not call what waits for a read."""
+        self._reads.pop(name, None)
+        self._reads_due.pop(name, None)
+
     def tick(self) -> None:
         """Note that time has passed."""
         self.replica.tick()
+        self._read_elapsed += 1
+        if self._read_elapsed >= _READ_TICKS:
+            self._ask_again()
 
     def campaign(self) -> None:
         """Start an election."""
@@ -131,6 +174,14 @@ class RaftDriver:
             self._waiting.append((self._ticket, ready))
         if ready.committed:
             self._apply(ready.committed)
+        if ready.soft_state is not None:
+            # Who leads now knows nothing of what was asked before.
+            self._ask_again()
+        for read in ready.read_states:
+            if (then := self._reads.pop(read.context, None)) is not None:
+                self._reads_due[read.context] = (read.index, then)
+        if ready.read_states:
+            self._answer_reads()
         return True
 
     def _finish_write(self) -> bool:
@@ -149,7 +200,22 @@ class RaftDriver:
                 replica.step(message)
         if ready.written is not None:
             replica.written(ready.written)
+        if ready.snapshot is not None and self._reads_due:
+            self._answer_reads()
         return True
+
+    def _ask_again(self) -> None:
+        """Ask for the index of each read that has none; a later one than at first does as well."""
+        self._read_elapsed = 0
+        for name in self._reads:
+            self.replica.read_index(name)
+
+    def _answer_reads(self) -> None:
+        """Call what waits for an index that is applied."""
+        applied = self.replica.log.applied
+        for name in [name for name, (index, _) in self._reads_due.items() if index <= applied]:
+            if (due := self._reads_due.pop(name, None)) is not None:
+                due[1]()
 
     def _apply(self, entries: Sequence[Entry]) -> None:
         """Have `entries` applied, and switch to the configurations in them."""
@@ -158,3 +224,5 @@ class RaftDriver:
                 self.replica.apply_change(entry)
         self._machine.apply(entries)
         self.replica.applied(entries[-1].index)
+        if self._reads_due:
+            self._answer_reads()

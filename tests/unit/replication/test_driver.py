@@ -48,7 +48,7 @@ class Member:
         # What the machine proposes when it applies an entry with a payload.
         self.answers: dict[object, object] = {}
         self.error: Exception | None = None
-        self.driver = RaftDriver(self.replica, self, self, self.send)
+        self.driver = RaftDriver(self.replica, self, self, self.send, incarnation=7)
 
     def write(self, ready: Ready) -> int:
         self.calls.append("write")
@@ -233,6 +233,114 @@ def test_a_driver_whose_machine_has_failed_does_nothing_more() -> None:
     member.driver.flush()
     assert not member.unsynced
     assert [entry.payload for entry in member.applied] == [b""]
+
+
+def test_a_read_of_the_only_member_waits_for_an_entry_of_its_term_and_then_for_nothing() -> None:
+    member = Member()
+    read: list[str] = []
+    member.driver.read(lambda: read.append("first"))
+    member.driver.campaign()
+    member.driver.flush()
+    member.sync()
+    assert member.driver.is_leader
+    assert not read
+    member.sync()
+    assert read == ["first"]
+    member.driver.read(lambda: read.append("second"))
+    member.driver.flush()
+    assert read == ["first", "second"]
+    assert member.sent == []
+
+
+def test_a_read_waits_until_the_machine_has_applied_its_index() -> None:
+    member = Member(THREE)
+    member.follow(Entry(1, 1))
+    member.sync()
+    read: list[int] = []
+    name = member.driver.read(lambda: read.append(member.driver.applied))
+    member.driver.flush()
+    [request] = [message for message in member.sent if message.kind is MessageKind.READ_INDEX]
+    assert (request.to, request.context) == (2, name)
+    answer(member, name, 2)
+    assert not read
+    member.follow(Entry(1, 2), commit=2)
+    member.sync()
+    assert read == [2]
+
+
+def test_a_read_is_asked_for_again_when_another_one_leads_and_when_no_answer_comes() -> None:
+    member = Member(THREE)
+    read: list[str] = []
+    name = member.driver.read(lambda: read.append("done"))
+    member.driver.flush()
+    assert not member.sent, "nobody leads"
+    member.follow(Entry(1, 1))
+    member.sync()
+    member.driver.step(RaftMessage(MessageKind.HEARTBEAT, 1, 3, 2, commit=1))
+    member.driver.flush()
+    member.sync()
+    for _ in range(10):
+        member.driver.tick()
+        member.driver.step(RaftMessage(MessageKind.HEARTBEAT, 1, 3, 2, commit=1))
+    member.driver.flush()
+    asked = [message for message in member.sent if message.kind is MessageKind.READ_INDEX]
+    assert [message.to for message in asked] == [2, 3, 3]
+    assert {message.context for message in asked} == {name}
+    answer(member, name, 1, leader=3, term=2)
+    answer(member, name, 1, leader=3, term=2)
+    assert read == ["done"]
+
+
+def test_the_answer_to_a_read_of_a_former_start_is_none() -> None:
+    member = Member(THREE)
+    member.follow(Entry(1, 1), commit=1)
+    member.sync()
+    read: list[str] = []
+    name = member.driver.read(lambda: read.append("done"))
+    former = name[:8] + (6).to_bytes(8, "big") + name[16:]
+    answer(member, former, 1)
+    assert not read
+    answer(member, name, 1)
+    assert read == ["done"]
+
+
+def test_a_read_that_is_forgotten_is_not_answered() -> None:
+    member = Member(THREE)
+    member.follow(Entry(1, 1))
+    member.sync()
+    read: list[str] = []
+    names = [member.driver.read(lambda: read.append("done")) for _ in range(2)]
+    member.driver.forget_read(names[0])
+    for name in names:
+        answer(member, name, 1)
+    member.driver.forget_read(names[1])
+    member.follow(commit=1)
+    assert member.driver.applied == 1
+    assert not read
+
+
+def answer(member: Member, name: bytes, index: int, *, leader: int = 2, term: int = 1) -> None:
+    """Have the leader tell the index that a read must see."""
+    member.driver.step(RaftMessage(MessageKind.READ_INDEX_RESPONSE, 1, leader, term, index, context=name))
+    member.driver.flush()
+
+
+def test_a_leader_that_is_removed_hands_over_and_proposes_nothing() -> None:
+    member = Member(THREE)
+    driver = member.driver
+    driver.campaign()
+    driver.flush()
+    member.sync()
+    driver.step(RaftMessage(MessageKind.VOTE_RESPONSE, 1, 2, 1))
+    driver.flush()
+    member.sync()
+    driver.step(RaftMessage(MessageKind.APPEND_RESPONSE, 1, 2, 1, 1))
+    driver.flush()
+    removal = ConfigurationChange((MemberChange(MemberChangeKind.REMOVED, 1),))
+    assert driver.propose_change(removal) == 0
+    driver.flush()
+    assert [message.to for message in member.sent if message.kind is MessageKind.TIMEOUT_NOW] == [2]
+    assert driver.hand_over() == 2
 
 
 def leader(*, is_volatile: bool = False) -> Member:

@@ -28,4 +28,4 @@ cpdef bint maybe_commit(RaftState state) except -1
 cpdef handle_append_response(RaftState state, object message)
 @cython.locals(progress=Progress)
 cpdef handle_heartbeat_response(RaftState state, object message)
-cdef _release_pending_reads(RaftState state)
+cpdef check_storage(RaftState state)

@@ -1,6 +1,6 @@
 """What a leader does: it appends, sends, counts who has what, commits, and answers reads."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from warren.replication.raft.change import (
     ChangeRefused,
@@ -166,11 +166,13 @@ def _append_all(state: RaftState, entries: list[Entry], size: int) -> None:
 
 def leave_joint_if_due(state: RaftState) -> None:
     """Propose to leave a joint configuration that is to be left by itself, once it is applied."""
+    leaving = ConfigurationChange()
     if (
         state.configuration.auto_leave
         and state.role is _LEADER
         and state.log.applied >= state.pending_change
-        and propose(state, (Entry(0, 0, EntryKind.CHANGE, encode_change(ConfigurationChange())),))
+        and not hands_over_before(state, leaving)
+        and propose(state, (Entry(0, 0, EntryKind.CHANGE, encode_change(leaving)),))
     ):
         state.trace.event(TraceEvent.JOINT_LEFT, state.configuration)
 
@@ -265,6 +267,11 @@ def maybe_commit(state: RaftState) -> bool:
     if index <= log.commit or not log.matches(index, state.term):
         return False
     log.commit_to(index)
+    # It is of the own term, so that those who have waited for such an entry go on.
+    if state.pending_reads:
+        waiting, state.pending_reads = state.pending_reads, []
+        for message in waiting:
+            _confirm_read(state, message)
     return True
 
 
@@ -292,7 +299,6 @@ def handle_append_response(state: RaftState, message: RaftMessage) -> None:
         progress.probe()
         progress.replicate()
     if maybe_commit(state):
-        _release_pending_reads(state)
         broadcast_appends(state)
     elif peer != state.id and progress.lacks_commit(state.log.commit):
         send_append(state, peer)
@@ -384,6 +390,51 @@ def handle_transfer(state: RaftState, peer: int) -> None:
         send_append(state, peer)
 
 
+def hand_over(state: RaftState, voters: Collection[int]) -> int:
+    """Hand over to that of `voters` which is heard of and has most of the log; return it, or nobody."""
+    if state.transfer_to != NOBODY:
+        return state.transfer_to
+    best, most = NOBODY, -1
+    for peer, progress in state.peers:
+        if peer in voters and progress.is_active and progress.match > most:
+            best, most = peer, progress.match
+    if best != NOBODY:
+        handle_transfer(state, best)
+    return best
+
+
+def hands_over_before(state: RaftState, change: ConfigurationChange) -> bool:
+    """Hand over if the change would have this leader step down; return whether another one must propose it.
+
+    Otherwise it could step down before another one knows the change as committed, and the others would need
+    the vote of a replica whose longer log has them refused. If no voter stays one, the change goes its way.
+    """
+    if not state.settings.hand_over_before_removal or change_refusal(state, change) is not None:
+        return False
+    staying = set(changed(state.configuration, change).voters) & set(state.configuration.voters)
+    if not staying or state.id in staying:
+        return False
+    hand_over(state, staying)
+    return True
+
+
+def check_storage(state: RaftState) -> None:
+    """Hand over if the own storage lacks what was committed long ago: nothing of it can be applied here."""
+    own = state.progress.get(state.id)
+    if own is None:
+        # It is no member any more, and leads until it steps down.
+        return
+    written, commit = own.match, state.log.commit
+    if written >= state.storage_due:
+        state.storage_due, state.storage_elapsed = commit, 0
+        return
+    state.storage_elapsed += 1
+    if state.storage_elapsed >= state.settings.slow_storage_ticks > 0:
+        state.storage_elapsed = 0
+        state.trace.event(TraceEvent.STORAGE_SLOW, written, commit)
+        hand_over(state, state.configuration.voters)
+
+
 def check_quorum(state: RaftState) -> None:
     """Step down if no majority was heard of for an election's time."""
     if not state.is_quorum_active():
@@ -398,29 +449,21 @@ def check_quorum(state: RaftState) -> None:
 
 def handle_read(state: RaftState, message: RaftMessage) -> None:
     """Answer a read when it is sure that nothing newer is committed elsewhere."""
-    if state.configuration.voters == (state.id,) and not state.configuration.is_joint:
-        _answer_read(state, message, state.log.commit)
-    elif not state.log.matches(state.log.commit, state.term):
-        # Until an entry of the own term is committed, the commit index may be too low.
+    if not state.log.matches(state.log.commit, state.term):
+        # Until an entry of the own term is committed, the commit index may be too low: also that of the only
+        # voter, which may have told of more before it was started again.
         state.pending_reads.append(message)
     else:
         _confirm_read(state, message)
 
 
 def _confirm_read(state: RaftState, message: RaftMessage) -> None:
-    if state.settings.read_mode is ReadMode.LEASE:
+    is_only_voter = state.configuration.voters == (state.id,) and not state.configuration.is_joint
+    if is_only_voter or state.settings.read_mode is ReadMode.LEASE:
         _answer_read(state, message, state.log.commit)
         return
     state.reads.add(message, state.log.commit, state.id)
     broadcast_heartbeats(state, message.context)
-
-
-def _release_pending_reads(state: RaftState) -> None:
-    """Go on with the reads that have waited for an entry of the own term."""
-    if state.pending_reads and state.log.matches(state.log.commit, state.term):
-        waiting, state.pending_reads = state.pending_reads, []
-        for message in waiting:
-            _confirm_read(state, message)
 
 
 def _answer_read(state: RaftState, request: RaftMessage, index: int) -> None:

@@ -42,6 +42,10 @@ class RaftSettings(Struct, frozen=True):
     sync_term_first: bool = True
     # A leader that is no voter any more becomes a follower as it applies that.
     step_down_on_removal: bool = True
+    # A leader that a change would remove, or make a learner, hands over instead of proposing it.
+    hand_over_before_removal: bool = True
+    # A leader hands over if its own storage lacks what was committed this many ticks ago; 0 is never.
+    slow_storage_ticks: int = 10
     # Refuse changes that cannot be applied as they are proposed.
     validate_changes: bool = True
     # A follower passes proposals on to its leader.

@@ -153,8 +153,12 @@ class Replica:
     def propose_change(self, change: ConfigurationChange) -> int:
         """Propose a change of the configuration, as `propose` does an entry.
 
-        If it cannot be applied now (`change_refusal`), an empty entry takes its place.
+        If it cannot be applied now (`change_refusal`), an empty entry takes its place. A leader that would
+        step down by it hands over first, and returns 0: whoever leads then is to be asked again.
         """
+        state = self._state
+        if state.role is Role.LEADER and leadership.hands_over_before(state, change):
+            return 0
         payload = encode_change(change)
         return self._propose(Entry(0, 0, EntryKind.CHANGE, payload, len(payload)))
 
@@ -180,6 +184,11 @@ class Replica:
         elif state.leader != NOBODY:
             state.send(RaftMessage(MessageKind.TRANSFER, state.leader, state.id, state.term, to))
 
+    def hand_over(self) -> int:
+        """Have the voter lead that has most of the log, as `transfer` does; return it, or nobody."""
+        state = self._state
+        return leadership.hand_over(state, state.configuration.voters) if state.role is _LEADER else NOBODY
+
     def forget_leader(self) -> None:
         """Vote for others at once, because the leader is known to be gone; only a follower does."""
         if self._state.role is Role.FOLLOWER:
@@ -198,6 +207,8 @@ class Replica:
                 self.campaign()
             return
         state.heartbeat_elapsed += 1
+        # Before members are asked anew whether they are there.
+        leadership.check_storage(state)
         if state.election_elapsed >= settings.election_ticks:
             state.election_elapsed = 0
             if settings.check_quorum:

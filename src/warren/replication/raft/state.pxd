@@ -25,6 +25,8 @@ cdef class RaftState:
     cdef public Py_ssize_t heartbeat_elapsed
     cdef public Py_ssize_t election_timeout
     cdef public object transfer_to
+    cdef public object storage_due
+    cdef public Py_ssize_t storage_elapsed
     cdef public object pending_change
     cdef public object uncommitted_bytes
     cdef public object reads

@@ -38,7 +38,8 @@ class RaftState:
         "chance", "configuration", "configuration_index", "election_elapsed", "election_timeout",
         "heartbeat_elapsed", "id", "is_learner", "leader", "log", "messages", "messages_after",
         "peers", "pending_change", "pending_reads", "progress", "read_states", "reads", "role", "settings",
-        "term", "trace", "transfer_to", "uncommitted_bytes", "vote", "votes",
+        "storage_due", "storage_elapsed", "term", "trace", "transfer_to", "uncommitted_bytes", "vote",
+        "votes",
     )  # fmt: skip
 
     def __init__(self, replica: int, dependencies: RaftDependencies, settings: RaftSettings) -> None:
@@ -68,6 +69,9 @@ class RaftState:
         # Ticks after which this follower starts an election, drawn anew in each term.
         self.election_timeout = 0
         self.transfer_to = NOBODY
+        # What was committed `storage_elapsed` ticks ago, which a leader's own storage should have by now.
+        self.storage_due = 0
+        self.storage_elapsed = 0
         # No change may be proposed before everything up to this index is applied.
         self.pending_change = 0
         self.uncommitted_bytes = 0
@@ -153,7 +157,7 @@ class RaftState:
             self.term = term
             self.vote = NOBODY
         self.leader = NOBODY
-        self.election_elapsed = self.heartbeat_elapsed = 0
+        self.election_elapsed = self.heartbeat_elapsed = self.storage_elapsed = self.storage_due = 0
         self.election_timeout = self.settings.election_ticks + self.chance(self.settings.election_ticks)
         self.transfer_to = NOBODY
         self.votes = {}

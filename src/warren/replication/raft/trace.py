@@ -33,6 +33,7 @@ class TraceEvent(Enum):
     PROPOSAL_TOO_MUCH = "proposal too much"
     CHANGE_IGNORED = "change ignored"  # change, configuration, refusal, pending index, applied index
     JOINT_LEFT = "joint left"  # configuration
+    STORAGE_SLOW = "storage slow"  # own index that is written, commit
     TRANSFER_STARTED = "transfer started"  # term, to
     TRANSFER_ABORTED = "transfer aborted"  # term, to
     TRANSFER_REPEATED = "transfer repeated"  # term, to

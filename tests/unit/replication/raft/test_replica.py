@@ -393,7 +393,7 @@ def test_a_joint_configuration_is_left_after_a_transfer_that_failed() -> None:
 
 
 def test_a_leader_that_is_removed_steps_down() -> None:
-    group = group_of_three()
+    group = group_of_three(replace(SETTINGS, hand_over_before_removal=False))
     group[1].propose_change(removal_of(1))
     group.settle()
     assert group[1].soft_state.role is Role.FOLLOWER
