@@ -161,7 +161,7 @@ TLS_HANDSHAKE = Setting(
 )  # fmt: skip
 CONSUMER_TIMEOUT: Setting[int | None] = Setting(
     "consumer_timeout", limits.CONSUMER_TIMEOUT_MS, unless(("undefined", "infinity"), _MS),
-    "milliseconds after which a delivery that is not acknowledged closes its channel; `infinity`: no limit",
+    "milliseconds after which the consumer of an unacknowledged delivery is cancelled; `infinity`: no limit",
 )  # fmt: skip
 CHANNEL_CONSUMERS: Setting[int | None] = Setting(
     "consumer_max_per_channel", limits.CHANNEL_CONSUMERS_MAX, unless(("infinity",), integer(1)),

@@ -153,6 +153,9 @@ class ConsumeHandler:
         if not method.no_wait:
             self._send(methods.BasicCancelOk(method.consumer_tag))
 
+    def _cancelled(self, method: methods.BasicCancelOk) -> None:
+        """The client answers the basic.cancel of the server: its consumer was removed before."""
+
     def _get(self, method: methods.BasicGet) -> Coroutine[Pending, None, None] | None:
         queue = self._queue(method.queue)
         if not queue.is_local:
@@ -236,5 +239,6 @@ HANDLERS: dict[type[Method], Callable[[ConsumeHandler, Any], Coroutine[Pending, 
     methods.BasicQos: ConsumeHandler._qos,
     methods.BasicConsume: ConsumeHandler._consume,
     methods.BasicCancel: ConsumeHandler._cancel,
+    methods.BasicCancelOk: ConsumeHandler._cancelled,
     methods.BasicGet: ConsumeHandler._get,
 }

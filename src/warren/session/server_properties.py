@@ -19,6 +19,8 @@ CAPABILITIES = (
     "authentication_failure_close",
     "per_consumer_qos",
     "direct_reply_to",
+    # RabbitMQ 4.3: a client may answer the basic.cancel of the server, and some do only if they are told so.
+    "accept_consumer_cancel_ok",
 )
 
 

@@ -223,8 +223,8 @@ class Subscriber(Counters):
     def time_out(self, now: int, timeout_ms: int | None) -> list["ChannelSubscription"]:
         """Cancel and return the consumers that hold a delivery longer than queue or `timeout_ms` allows.
 
-        Their deliveries are requeued, and the client is notified. Deliveries of basic.get have no consumer,
-        and are not affected. None is no timeout.
+        Their deliveries are requeued, and the client is notified; it may still acknowledge them, without
+        effect. Deliveries of basic.get have no consumer, and are not affected. None is no timeout.
         """
         guilty: dict[ChannelSubscription, None] = {}
         for delivery in self.unacked.deliveries():
@@ -238,7 +238,7 @@ class Subscriber(Counters):
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
         held = [tag for tag, delivery in self.unacked.tagged() if delivery.consumer in guilty]
-        self.settle_all([self.unacked.take(tag) for tag in held], REQUEUE)
+        self.settle_all(self.unacked.revoke(held), REQUEUE)
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)

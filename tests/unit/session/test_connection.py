@@ -343,6 +343,21 @@ def test_a_consumer_beyond_its_acknowledgement_timeout_is_cancelled_and_no_other
     assert client.connection.is_open
 
 
+def test_a_client_may_answer_its_cancellation_and_acknowledge_late() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q", consumer_tag="slow"))
+    client.send(publication("q", b"x"))
+    assert client.bodies() == [b"x"]
+    client.expire(client.connection.deadline())
+    client.expire(12_500)
+    assert [received.method for received in client.hear()] == [methods.BasicCancel("slow", True)]
+    client.send(call(methods.BasicCancelOk("slow")), call(methods.BasicAck(1)))
+    assert client.hear() == []
+    assert broker.services.vhost.queues["q"].message_count == 1
+    assert client.connection.is_open
+
+
 def test_a_handshake_timeout_closes_the_socket_without_a_frame() -> None:
     client = Broker().connect()
     client.send(b"AMQP")

@@ -101,7 +101,7 @@ def test_a_client_connects_in_four_steps() -> None:
     assert handshake.deadline() is None
 
 
-def test_start_lists_the_nine_capabilities_that_clients_check() -> None:
+def test_start_lists_the_ten_capabilities_that_clients_check() -> None:
     start = decode_method(make().receive_header(PROTOCOL_HEADER))
     assert isinstance(start, ConnectionStart)
     properties = start.server_properties
@@ -109,7 +109,7 @@ def test_start_lists_the_nine_capabilities_that_clients_check() -> None:
         [
             "publisher_confirms", "exchange_exchange_bindings", "basic.nack", "consumer_cancel_notify",
             "connection.blocked", "consumer_priorities", "authentication_failure_close", "per_consumer_qos",
-            "direct_reply_to",
+            "direct_reply_to", "accept_consumer_cancel_ok",
         ],
         True,
     )  # fmt: skip
