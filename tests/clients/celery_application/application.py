@@ -4,12 +4,12 @@ import os
 import time
 
 from celery import Celery, Task
+from tests.clients.celery_application.queue_settings import queue_settings
 
 app = Celery("warren-clients")
 app.conf.update(
     broker_url=os.environ.get("CELERY_TEST_BROKER", "amqp://"),
     result_backend=os.environ.get("CELERY_TEST_BACKEND", "rpc://"),
-    task_default_queue=os.environ.get("CELERY_TEST_QUEUE", "celery-test"),
     broker_connection_retry_on_startup=True,
     # Unique names, so that no other worker on the same broker receives the tasks.
     control_exchange="warren-clients-control",
@@ -19,6 +19,10 @@ app.conf.update(
     task_send_sent_event=True,
     task_track_started=True,
     worker_hijack_root_logger=False,
+    **queue_settings(
+        os.environ.get("CELERY_TEST_QUEUE", "celery-test"),
+        os.environ.get("CELERY_TEST_QUEUE_TYPE", "classic"),
+    ),
 )
 
 
@@ -59,6 +63,14 @@ def succeed_at(task: Task, attempt: int) -> int:
     """Retry until the attempt with that number."""
     if task.request.retries < attempt:
         raise task.retry()
+    return task.request.retries
+
+
+@app.task(name="succeed_after_delays", bind=True, max_retries=5)
+def succeed_after_delays(task: Task, attempt: int) -> int:
+    """Retry until the attempt with that number, each time after a second."""
+    if task.request.retries < attempt:
+        raise task.retry(countdown=1)
     return task.request.retries
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from celery import Celery, Signature
+from tests.clients.celery_application.queue_settings import queue_settings
 from tests.clients.harness.catalogue import ROOT
 
 MODULE = "tests.clients.celery_application.application"
@@ -48,7 +49,7 @@ class Worker:
 
 @contextlib.contextmanager
 def running_worker(
-    folder: Path, broker: str, backend: str, *options: str, queue: str = ""
+    folder: Path, broker: str, backend: str, *options: str, queue: str = "", queue_type: str = "classic"
 ) -> Iterator[Worker]:
     """Run a worker of the application with `options`; it responds when the block begins."""
     identity = uuid.uuid4().hex[:8]
@@ -59,6 +60,7 @@ def running_worker(
         "CELERY_TEST_BROKER": broker,
         "CELERY_TEST_BACKEND": backend,
         "CELERY_TEST_QUEUE": queue,
+        "CELERY_TEST_QUEUE_TYPE": queue_type,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH", "")))),
     }
     command = [
@@ -80,7 +82,7 @@ def running_worker(
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
         )
-    worker = Worker(name, queue, client(broker, backend, queue), process, log)
+    worker = Worker(name, queue, client(broker, backend, queue, queue_type), process, log)
     try:
         wait_until_it_answers(worker)
         yield worker
@@ -88,14 +90,14 @@ def running_worker(
         stop(process)
 
 
-def client(broker: str, backend: str, queue: str) -> Celery:
+def client(broker: str, backend: str, queue: str, queue_type: str) -> Celery:
     """Return the application of a program that only sends; it knows the tasks by name."""
     app = Celery("client", broker=broker, backend=backend, set_as_current=False)
     app.conf.update(
-        task_default_queue=queue,
         task_send_sent_event=True,
         control_exchange="warren-clients-control",
         event_exchange="warren-clients-events",
+        **queue_settings(queue, queue_type),
     )
     return app
 
