@@ -8,6 +8,8 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.faults import Faults, NoCompiler
 
+QUEUE_TYPES = ("classic", "quorum")
+
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
@@ -20,6 +22,14 @@ def client(node: BrokerProcess) -> Iterator[HttpClient]:
     client = HttpClient(node)
     yield client
     client.close()
+
+
+@pytest.fixture(params=QUEUE_TYPES)
+def default_queue_type(request: pytest.FixtureRequest, client: HttpClient) -> Iterator[str]:
+    """Each type, as that of the durable queues that the test declares in the vhost / without a type."""
+    assert client.status("PUT /vhosts/%2F", {"default_queue_type": request.param}) == 204
+    yield request.param
+    client.ask("PUT /vhosts/%2F", {"default_queue_type": "classic"})
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def message(
 
 
 @pytest.fixture
-def queue(client: HttpClient) -> Iterator[str]:
+def queue(client: HttpClient, default_queue_type: str) -> Iterator[str]:
     client.ask("PUT /queues/%2f/q", {"durable": True})
     yield "q"
     client.ask("DELETE /queues/%2f/q")

@@ -10,6 +10,7 @@ import pika
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.conftest import QUEUE_TYPES
 from tests.long_params import long_params
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
@@ -17,7 +18,7 @@ PAUSE = "/warren/queues/%2F/{}/pause"
 
 
 @pytest.fixture
-def channel(node: BrokerProcess) -> Iterator[Any]:
+def channel(node: BrokerProcess, default_queue_type: str) -> Iterator[Any]:
     with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", node.port)) as connection:
         channel = connection.channel()
         channel.confirm_delivery()
@@ -27,7 +28,7 @@ def channel(node: BrokerProcess) -> Iterator[Any]:
 def test_a_paused_queue_delivers_nothing_and_everything_else_continues(
     client: HttpClient, channel: Any
 ) -> None:
-    channel.queue_declare("p.all", exclusive=False, auto_delete=False)
+    channel.queue_declare("p.all", durable=True)
     got: list[bytes] = []
     channel.basic_publish("", "p.all", b"before")
     held, _, _ = channel.basic_get("p.all")
@@ -57,10 +58,10 @@ def test_a_paused_queue_delivers_nothing_and_everything_else_continues(
 
 
 def test_a_queue_that_is_deleted_and_redeclared_is_not_paused(client: HttpClient, channel: Any) -> None:
-    channel.queue_declare("p.again")
+    channel.queue_declare("p.again", durable=True)
     client.ask("PUT " + PAUSE.format("p.again"))
     channel.queue_delete("p.again")
-    channel.queue_declare("p.again")
+    channel.queue_declare("p.again", durable=True)
     channel.basic_publish("", "p.again", b"x")
     assert channel.basic_get("p.again", auto_ack=True)[2] == b"x"
     channel.queue_delete("p.again")
@@ -69,7 +70,7 @@ def test_a_queue_that_is_deleted_and_redeclared_is_not_paused(client: HttpClient
 def test_limits_and_dead_lettering_apply_to_a_paused_queue(client: HttpClient, channel: Any) -> None:
     channel.queue_declare("p.dead", exclusive=True)
     arguments = {"x-max-length": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "p.dead"}
-    channel.queue_declare("p.short", arguments=arguments)
+    channel.queue_declare("p.short", durable=True, arguments=arguments)
     client.ask("PUT " + PAUSE.format("p.short"))
     for body in (b"1", b"2"):
         channel.basic_publish("", "p.short", body)
@@ -86,7 +87,7 @@ def test_pausing_a_queue_requires_configure_permission(
     assert client.status("DELETE " + PAUSE.format("p.none")) == 404
     client.ask("PUT /users/looker", {"password": "p", "tags": "management"})
     client.ask("PUT /permissions/%2F/looker", {"configure": "", "write": "", "read": ".*"})
-    channel.queue_declare("p.read")
+    channel.queue_declare("p.read", durable=True)
     looker = HttpClient(node, "looker:p")
     assert looker.status("PUT " + PAUSE.format("p.read")) == 401
     assert looker.status("POST /warren/queues/%2F/p.read/return", {"all": True}) == 401
@@ -94,15 +95,18 @@ def test_pausing_a_queue_requires_configure_permission(
     channel.queue_delete("p.read")
 
 
+@pytest.mark.parametrize("queue_type", QUEUE_TYPES)
 @pytest.mark.parametrize("end", [signal.SIGKILL, *long_params(signal.SIGTERM)])
-def test_a_durable_queue_stays_paused_over_restarts(tmp_path: Path, end: signal.Signals) -> None:
+def test_a_durable_queue_stays_paused_over_restarts(
+    tmp_path: Path, end: signal.Signals, queue_type: str
+) -> None:
     with broker("--data-dir", str(tmp_path)) as started:
         client = HttpClient(started)
         with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)) as connection:
             channel = connection.channel()
             channel.confirm_delivery()
             for queue in ("kept", "other", "again"):
-                channel.queue_declare(queue, durable=True)
+                channel.queue_declare(queue, durable=True, arguments={"x-queue-type": queue_type})
                 channel.basic_publish("", queue, b"x", PERSISTENT)
             channel.queue_declare("transient")
         for queue in ("kept", "again", "transient"):

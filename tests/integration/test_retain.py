@@ -12,14 +12,16 @@ from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
+from tests.integration.conftest import QUEUE_TYPES
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 WAIT_S_MAX = 20
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+@pytest.fixture(scope="module", params=QUEUE_TYPES)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with broker("--data-dir", str(tmp_path_factory.mktemp("retain"))) as node:
+        HttpClient(node).ask("PUT /vhosts/%2F", {"default_queue_type": request.param})
         yield node
 
 
@@ -31,7 +33,7 @@ def channel(node: BrokerProcess) -> Iterator[BlockingChannel]:
 
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name)
+    return str(request.node.originalname)
 
 
 def retain(node: BrokerProcess, queue: str, value: object, *, apply_to: str = "queues") -> int:
@@ -57,9 +59,9 @@ def is_retained(node: BrokerProcess, queue: str) -> bool:
     return facts(node, f"amq.retained.{queue}") is not None
 
 
-def declare(node: BrokerProcess, channel: BlockingChannel, queue: str) -> None:
+def declare(node: BrokerProcess, channel: BlockingChannel, queue: str, **arguments: str) -> None:
     """A durable queue that is retained."""
-    channel.queue_declare(queue, durable=True)
+    channel.queue_declare(queue, durable=True, arguments=arguments)
     assert retain(node, queue, "7D") in (201, 204)
     wait_until(lambda: is_retained(node, queue))
 
@@ -205,9 +207,10 @@ def test_a_retention_is_an_age_or_a_size(node: BrokerProcess, value: object) -> 
     assert "is not a valid retention: an age as 7D, or bytes" in answer.value["reason"]
 
 
-def test_confirmed_messages_are_retained_after_a_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("queue_type", QUEUE_TYPES)
+def test_confirmed_messages_are_retained_after_a_kill(tmp_path: Path, queue_type: str) -> None:
     with broker("--data-dir", str(tmp_path)) as node, channel_of(node) as channel:
-        declare(node, channel, "orders")
+        declare(node, channel, "orders", **{"x-queue-type": queue_type})
         publish(channel, "orders", *(b"%d" % number for number in range(100)))
         node.process.send_signal(signal.SIGKILL)
         node.process.wait()

@@ -20,9 +20,9 @@ def connection(node: BrokerProcess) -> Iterator[pika.BlockingConnection]:
 
 
 @pytest.fixture
-def channel(connection: pika.BlockingConnection) -> Iterator[Any]:
+def channel(connection: pika.BlockingConnection, default_queue_type: str) -> Iterator[Any]:
     channel = connection.channel()
-    channel.queue_declare("t")
+    channel.queue_declare("t", durable=True)
     yield channel
     connection.channel().queue_delete("t")
 
@@ -121,12 +121,12 @@ def test_only_messages_held_long_enough_return(client: HttpClient, channel: Any)
 
 
 def test_a_message_that_returns_too_often_is_dead_lettered(
-    client: HttpClient, connection: pika.BlockingConnection
+    client: HttpClient, connection: pika.BlockingConnection, default_queue_type: str
 ) -> None:
     channel = connection.channel()
     channel.queue_declare("t.dead", exclusive=True)
     arguments = {"x-delivery-limit": 1, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "t.dead"}
-    channel.queue_declare("t", arguments=arguments)
+    channel.queue_declare("t", durable=True, arguments=arguments)
     fill(channel, 1)
     for returned in range(2):
         assert channel.basic_get("t")[0].redelivered == bool(returned)

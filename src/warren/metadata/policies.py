@@ -52,10 +52,10 @@ _MIRROR_KEYS: Final = (
     "ha-promote-on-failure",
 )
 # A policy with one of these keys does not match such a queue at all (as in RabbitMQ 3.10.8). `retain` is a
-# key of Warren's own, for classic queues.
+# key of Warren's own, for queues that are not streams.
 _UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
     CLASSIC: frozenset((*_STREAM_KEYS, *_QUORUM_KEYS, "dead-letter-strategy")),
-    QUORUM: frozenset((*_STREAM_KEYS, *_MIRROR_KEYS, "queue-mode", "queue-master-locator", RETAIN)),
+    QUORUM: frozenset((*_STREAM_KEYS, *_MIRROR_KEYS, "queue-mode", "queue-master-locator")),
     STREAM: frozenset((*_QUORUM_KEYS, RETAIN)),
 }
 _NOTHING: Final[frozenset[str]] = frozenset()

@@ -1,4 +1,4 @@
-"""Retained streams: copies of what is published to classic queues whose policy has `retain`.
+"""Retained streams: copies of what is published to classic and quorum queues whose policy has `retain`.
 
 The stream is named `amq.retained.` and the name of the queue. It is declared when the policy takes effect,
 receives what is routed to the queue from then on, and takes part in its confirms. It outlives the policy and

@@ -156,7 +156,7 @@ def test_a_pattern_that_takes_too_long_matches_nothing(apply: Apply, metadata: M
         ("target-group-size", 3, True),
         ("consumer-disconnected-timeout", 0, True),
         ("delayed-retry-min", 1, True),
-        ("retain", "1D", False),
+        ("retain", "1D", True),
     ],
 )
 def test_a_policy_applies_to_a_quorum_queue_unless_it_has_a_key_that_such_a_queue_lacks(
