@@ -3,6 +3,7 @@
 from threading import Thread
 from typing import Any
 
+import pytest
 from tests.spark.brokers import BrokerUnderTest
 
 from pyspark_warren.classic_source import LAST_S, ClassicSource
@@ -21,9 +22,12 @@ def bodies(partitions: list[ReadPartition], options: ReadOptions) -> list[bytes]
     return [row["body"] for row in rows]
 
 
-def test_a_leasing_query_reads_each_message_once_also_after_a_crash(warren: BrokerUnderTest) -> None:
+@pytest.mark.parametrize("queue_type", ["classic", "quorum"])
+def test_a_leasing_query_reads_each_message_once_also_after_a_crash(
+    warren: BrokerUnderTest, queue_type: str
+) -> None:
     sent = [b"%d" % number for number in range(1_000)]
-    warren.declare("leased")
+    warren.declare("leased", {"x-queue-type": queue_type})
     warren.publish("leased", sent)
     options = read_options(warren.options | {"queue": "leased", "minPartitions": "2"})
     choice = detect_strategy(options, is_streaming=True)
@@ -45,11 +49,12 @@ def test_a_leasing_query_reads_each_message_once_also_after_a_crash(warren: Brok
     assert warren.count("leased") == 0
 
 
+@pytest.mark.parametrize("queue_type", ["classic", "quorum"])
 def test_a_query_for_available_messages_waits_for_a_slow_broker(
-    warren: BrokerUnderTest,
+    warren: BrokerUnderTest, queue_type: str
 ) -> None:
     sent = [b"%d" % number for number in range(100)]
-    warren.declare("late")
+    warren.declare("late", {"x-queue-type": queue_type})
     warren.publish("late", sent)
     pause = path("warren", "queues", "/", "late", "pause")
     warren.put(pause, {})
