@@ -35,6 +35,8 @@ class TranscriptContext:
     vhost: str
     is_rabbitmq: bool = False
     outside: tuple[str, int] | None = None
+    # Each queue that the transcript declares is a quorum queue.
+    is_quorum: bool = False
 
     def plain(self, value: Any) -> Any:
         """`value` with the name of the vhost that transcripts use."""
@@ -171,6 +173,9 @@ class Client:
             return _content(channel, fields, peer.frame_size_max)
         if verb == "connection.open" and fields.get("virtual_host") == VHOST:
             fields["virtual_host"] = self.context.vhost
+        if self.context.is_quorum and verb == "queue.declare" and not fields.get("passive"):
+            fields["durable"] = True
+            fields["arguments"] = {"x-queue-type": "quorum", **fields.get("arguments", {})}
         if verb in _DECLARED and fields.get(_DECLARED[verb]) and not fields.get("passive"):
             self.declared.add((verb.split(".")[0], fields[_DECLARED[verb]]))
         return protocol.encode_frame(protocol.METHOD, channel, protocol.METHODS_BY_NAME[verb].encode(fields))
