@@ -1,12 +1,14 @@
 """A quorum queue on one node, used by pika: what was confirmed is there after the broker was killed."""
 
 import threading
+import time
 from pathlib import Path
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 from tests.integration.broker_process import broker
+from tests.integration.faults import Faults
 
 QUORUM = {"x-queue-type": "quorum"}
 KILLS = 8
@@ -14,6 +16,8 @@ KILLS = 8
 CONFIRMED = 50
 # One message is taken and acknowledged for so many that are published.
 PUBLISHED_PER_TAKEN = 3
+# How long a sync takes.
+SYNC_MS = 500
 
 
 class Program:
@@ -89,6 +93,23 @@ def test_a_pika_program_with_a_quorum_queue_loses_nothing_when_the_broker_is_kil
     # A message that was not confirmed may be there, and none is there twice or out of order.
     left = numbers[taken:]
     assert left == sorted({*left})
+
+
+def test_a_message_is_confirmed_and_delivered_when_it_is_on_disk(tmp_path: Path, faults: Faults) -> None:
+    with broker("--data-dir", str(tmp_path), **faults.environment) as node:
+        channel, consuming = _channel(node.port), _channel(node.port)
+        delivered: list[float] = []
+        consuming.basic_consume("orders", lambda *_: delivered.append(time.monotonic()), auto_ack=True)
+        faults.set(f"fdatasync delay {SYNC_MS} {tmp_path}/vhosts/")
+        published = time.monotonic()
+        channel.basic_publish("", "orders", b"message", mandatory=True)
+        confirmed = time.monotonic()
+        while not delivered:
+            consuming.connection.process_data_events(time_limit=5)
+        faults.set()
+        assert min(confirmed, *delivered) >= published + SYNC_MS / 1_000
+        channel.connection.close()
+        consuming.connection.close()
 
 
 def test_the_first_delivery_has_no_count_and_the_answer_to_a_get_has_one(tmp_path: Path) -> None:
