@@ -35,7 +35,7 @@ from warren.session.pending_confirms import PendingConfirms
 from warren.session.protocol_errors import close_text
 from warren.session.publish_rules import PublishRules
 from warren.session.publisher import ChannelPublisher
-from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, Subscriber
+from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, ChannelSubscription, Subscriber
 from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
 from warren.session.unacked import RevokedDelivery
@@ -194,11 +194,27 @@ class Channel:
             tags = [tag for tag in tags if tag not in transaction.settled]
         return self.subscriber.revoke(tags)
 
+    def time_out(self, now: int, timeout_ms: int | None) -> list[ChannelSubscription]:
+        """Cancel and return the consumers that hold a delivery too long.
+
+        If the client would not notice (it has no consumer_cancel_notify), close the channel, as RabbitMQ 4.3.
+        """
+        timed_out = self.subscriber.time_out(now, timeout_ms)
+        if timed_out and not self.subscriber.sends_cancel:
+            error = PreconditionFailed(
+                f"delivery acknowledgement on channel {self.number} timed out. Timeout value used: "
+                f"{timed_out[0].timeout_ms(timeout_ms)} ms. This timeout value can be configured, see "
+                "consumers doc guide to learn more"
+            )
+            error.method_index = 0
+            self._fail(error)
+        return timed_out
+
     def _handle_guarded(self, reader: FrameReader) -> None:
         try:
             self._handle(reader)
         except RevokedDelivery:
-            # An operator has requeued the delivery, which the client cannot know.
+            # An operator or a timeout has requeued the delivery, which the client may not know.
             pass
         except ChannelException as error:
             self._fail(error)
@@ -436,7 +452,11 @@ class Channel:
             self._publisher.publish_committed(message, is_mandatory, confirms, sequence)
         queues: dict[Queue, None] = {}
         for tags, how in settled:
-            deliveries = [self.subscriber.unacked.take(tag) for tag in tags]
+            try:
+                deliveries = [self.subscriber.unacked.take(tag) for tag in tags]
+            except RevokedDelivery as revoked:
+                # It timed out after it was settled in the transaction, which is not what it was.
+                raise PreconditionFailed(revoked.message) from None
             queues.update((delivery.queue, None) for delivery in deliveries)
             self.subscriber.settle_all(deliveries, how)
         if settled:

@@ -373,9 +373,9 @@ class Connection(BaseConnection):
                 self.guard(lambda channel=channel: self._time_out(channel, now))  # type: ignore[misc]
 
     def _time_out(self, channel: Channel, now: int) -> None:
-        """Cancel only the consumers of `channel` that hold a delivery too long."""
+        """Let the consumers of `channel` time out that hold a delivery too long."""
         timeout_ms = self.server.settings.consumer_timeout_ms
-        for consumer in channel.subscriber.time_out(now, timeout_ms):
+        for consumer in channel.time_out(now, timeout_ms):
             self.server.connection_log.consumer_timed_out(self, channel.number, consumer.tag, timeout_ms)
 
     def fail_with(self, error: Exception) -> None:

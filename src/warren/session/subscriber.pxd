@@ -20,7 +20,7 @@ cdef class Subscriber(Counters):
     cdef readonly Py_ssize_t prefetch_max
     cdef public bint is_flowing
     cdef QueueHost _host
-    cdef bint _sends_cancel
+    cdef readonly bint sends_cancel
     cdef readonly Py_ssize_t prefetch
     cdef dict _consumers
     cdef Py_ssize_t _got_count

@@ -33,8 +33,8 @@ class Subscriber(Counters):
     """The consumers and unacknowledged deliveries of one channel."""
 
     __slots__ = (
-        "_consumers", "_got_count", "_held_cancels", "_host", "_sends_cancel", "channel_number", "is_flowing",
-        "origin", "outbox", "prefetch", "prefetch_max", "unacked",
+        "_consumers", "_got_count", "_held_cancels", "_host", "channel_number", "is_flowing",
+        "origin", "outbox", "prefetch", "prefetch_max", "sends_cancel", "unacked",
     )  # fmt: skip
 
     def __init__(self, host: QueueHost, outbox: Outbox, channel_number: int, *, sends_cancel: bool) -> None:
@@ -47,7 +47,7 @@ class Subscriber(Counters):
         # False after channel.flow with active=false, and while the channel closes.
         self.is_flowing = True
         self._host = host
-        self._sends_cancel = sends_cancel
+        self.sends_cancel = sends_cancel
         # basic.qos without global: the prefetch of each new consumer; 0 is no limit.
         self.prefetch = 0
         # Consumers by tag; with a limit per channel, the least recently served comes first.
@@ -112,7 +112,7 @@ class Subscriber(Counters):
         if self._consumers.pop(consumer.tag, None) is None:
             return
         self._publish_consumer_deleted(consumer)
-        if not self._sends_cancel:
+        if not self.sends_cancel:
             return
         if self._held_cancels is None:
             self.outbox.method(self.channel_number, BasicCancel(consumer.tag, True))

@@ -343,6 +343,46 @@ def test_a_consumer_beyond_its_acknowledgement_timeout_is_cancelled_and_no_other
     assert client.connection.is_open
 
 
+def test_a_timed_out_consumer_closes_the_channel_of_a_client_that_would_not_notice() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = broker.client(capabilities={})
+    client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q", consumer_tag="slow"))
+    client.send(publication("q", b"x"))
+    assert client.bodies() == [b"x"]
+    client.expire(client.connection.deadline())
+    client.expire(12_500)
+    [received] = client.hear()
+    assert received.method == methods.ChannelClose(
+        406,
+        "PRECONDITION_FAILED - delivery acknowledgement on channel 1 timed out. Timeout value used: 10000 "
+        "ms. This timeout value can be configured, see consumers doc guide to learn more",
+        0,
+        0,
+    )
+    assert broker.services.vhost.queues["q"].message_count == 1
+
+
+def test_a_transaction_that_acknowledges_what_has_timed_out_fails() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = broker.client()
+    client.ask(
+        methods.QueueDeclare(queue="q"),
+        methods.TxSelect(),
+        methods.BasicConsume(queue="q", consumer_tag="slow"),
+    )
+    client.send(publication("q", b"x"), call(methods.TxCommit()))
+    assert b"x" in client.bodies()
+    client.send(call(methods.BasicAck(1)))
+    client.expire(client.connection.deadline())
+    client.expire(12_500)
+    assert [received.method for received in client.hear()] == [methods.BasicCancel("slow", True)]
+    client.send(call(methods.TxCommit()))
+    [received] = client.hear()
+    assert isinstance(received.method, methods.ChannelClose)
+    assert received.method.reply_text == "PRECONDITION_FAILED - unknown delivery tag 1"
+    assert broker.services.vhost.queues["q"].message_count == 1
+
+
 def test_a_client_may_answer_its_cancellation_and_acknowledge_late() -> None:
     broker = Broker(consumer_timeout_ms=10_000)
     client = broker.client()
