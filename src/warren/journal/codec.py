@@ -97,11 +97,13 @@ def encode_entry(
     command: Logged, context: CommandContext, position: LogPosition, cipher: Cipher | None = None
 ) -> bytes:
     """Encode `command` as an entry of the log, with secrets encrypted by `cipher`."""
+    layout = _LAYOUTS[type(command)]
+    fields = layout.encode(_as_written(command, cipher))
     node, incarnation = context.incarnation
     return _packed(
         [
             context.index, position.term, position.commit, position.number, node, incarnation, context.serial,
-            context.now, context.user, *_encoded(command, cipher),
+            context.now, context.user, layout.number, fields,
         ]
     )  # fmt: skip
 
@@ -123,7 +125,8 @@ def decode_entry(data: bytes, cipher: Cipher | None = None) -> LoggedCommand:
 
 def encode_command(command: MetadataCommand, cipher: Cipher | None = None) -> bytes:
     """Encode `command` as a part of a snapshot, with secrets encrypted by `cipher`."""
-    return _packed(_encoded(command, cipher))
+    layout = _LAYOUTS[type(command)]
+    return _packed([layout.number, layout.encode(_as_written(command, cipher))])
 
 
 def decode_command(data: bytes, cipher: Cipher | None = None) -> MetadataCommand:
@@ -164,11 +167,8 @@ def decode_hard_state(data: bytes) -> VoteState:
         raise CodecError(f"unknown state of the vote: {error}") from error
 
 
-def _encoded(command: Logged, cipher: Cipher | None) -> list[object]:
-    layout = _LAYOUTS[type(command)]
-    if isinstance(command, SetParameter):
-        command = encrypted_command(command, cipher)
-    return [layout.number, layout.encode(command)]
+def _as_written(command: Logged, cipher: Cipher | None) -> Logged:
+    return encrypted_command(command, cipher) if type(command) is SetParameter else command
 
 
 def _decoded(kind: int, fields: list[Any], cipher: Cipher | None) -> Logged:

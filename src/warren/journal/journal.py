@@ -174,10 +174,16 @@ class Journal:
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Write `command`, then apply it. AmqpError if it cannot be written."""
-        self._serial += 1
-        proposal = _Proposal(command, user, self._serial)
+        serial = self._serial = self._serial + 1
+        if not (self._next or self._in_flight):
+            reply = self._reply_at_once(command, user, serial)
+            if reply is not None:
+                if self._failure is not None or self._log.records_size >= JOURNAL_UNWRITTEN_SIZE_MAX:
+                    self._start_next_job()
+                return reply
+        proposal = _Proposal(command, user, serial)
         self._next.append(proposal)
-        self._proceed()
+        self._start_next_job()
         if proposal.result is None:
             proposal.future = self._dependencies.make_future()
             await proposal.future
@@ -213,37 +219,36 @@ class Journal:
     def _proceed(self) -> None:
         """Apply what need not wait for the disk, and start the next job."""
         while self._next and not self._in_flight:
-            proposal = self._next.popleft()
+            proposal = self._next[0]
+            result: Reply | Exception | None
             try:
-                is_waiting = not self._end_at_once(proposal)
+                result = self._reply_at_once(proposal.command, proposal.user, proposal.serial)
             except Exception as error:
                 # The error belongs to this proposal; the others must not wait for ever because of it.
-                proposal.end(error)
-                continue
-            if is_waiting:
-                self._next.appendleft(proposal)
+                result = error
+            if result is None:
                 break
+            self._next.popleft()
+            proposal.end(result)
         self._start_next_job()
 
-    def _end_at_once(self, proposal: "_Proposal") -> bool:
-        """End a proposal before which nothing waits; False if it has to wait for the disk."""
-        command = self._metadata.accepted(proposal.command)
-        if isinstance(command, Reply):
-            proposal.end(command)
-            return True
-        is_at_once = is_volatile(self._metadata, command)
-        if is_at_once and (self._failure is None or is_certain(self._metadata, command)):
-            logged = self._logged(proposal, command)
+    def _reply_at_once(self, command: MetadataCommand, user: str, serial: int) -> Reply | None:
+        """Apply a command before which nothing waits; None if it has to wait for the disk."""
+        metadata, failure = self._metadata, self._failure
+        accepted = metadata.accepted(command)
+        if isinstance(accepted, Reply):
+            return accepted
+        is_at_once = is_volatile(metadata, accepted)
+        if is_at_once and (failure is None or is_certain(metadata, accepted)):
+            context, record = self._logged(accepted, user, serial)
             # After a failure the next write is a snapshot, unless that is being written already.
-            is_written = self._failure is None or self._is_busy
-            if self._group.append_alone(logged, is_written=is_written):
-                self._now = logged.context.now
-                proposal.end(self._metadata.apply(logged.command, logged.context))
-                return True
-        if self._failure is not None and not self._is_retry_due():
-            proposal.end(_refusal(self._failure))
-            return True
-        return False
+            is_written = failure is None or self._is_busy
+            if self._group.append_alone(record, is_written=is_written):
+                self._now = context.now
+                return metadata.apply(accepted, context)
+        if failure is not None and not self._is_retry_due():
+            raise _refusal(failure)
+        return None
 
     def _take_next(self) -> None:
         """Propose as many commands to the group as one batch may have."""
@@ -261,27 +266,26 @@ class Journal:
                         break
                     self._next.popleft().end(command)
                     continue
-                logged = self._logged(proposal, command)
+                context, record = self._logged(command, proposal.user, proposal.serial)
             except Exception as error:
                 # The error belongs to this proposal; the others must not wait for ever because of it.
                 self._next.popleft().end(error)
                 continue
-            if not self._group.propose(logged):
+            if not self._group.propose(LoggedProposal(command, context, record)):
                 # Too much is uncommitted, so there is a batch before it.
                 break
-            self._now = logged.context.now
-            in_flight[logged.context.index] = self._next.popleft()
+            self._now = context.now
+            in_flight[context.index] = self._next.popleft()
 
-    def _logged(self, proposal: "_Proposal", command: MetadataCommand) -> LoggedProposal:
-        """The accepted `command` of a proposal with its next place in the log."""
+    def _logged(self, command: MetadataCommand, user: str, serial: int) -> tuple[CommandContext, bytes]:
+        """The context of the accepted `command` at its next place in the log, and its record."""
         dependencies, metadata = self._dependencies, self._metadata
         context = CommandContext(
-            index=self._group.next_index, now=max(self._now, dependencies.now()), user=proposal.user,
-            incarnation=dependencies.incarnation, serial=proposal.serial, is_accepted=True,
+            index=self._group.next_index, now=max(self._now, dependencies.now()), user=user,
+            incarnation=dependencies.incarnation, serial=serial, is_accepted=True,
         )  # fmt: skip
         position = LogPosition(self._log.hard.term, metadata.index, metadata.next_number)
-        record = encode_entry(command, context, position, dependencies.cipher)
-        return LoggedProposal(command, context, record)
+        return context, encode_entry(command, context, position, dependencies.cipher)
 
     def _stamp(self, index: int) -> tuple[CommandContext, int]:
         """The context of an entry of the group itself, and the next number of a queue."""

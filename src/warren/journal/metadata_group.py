@@ -48,15 +48,15 @@ class MetadataGroup:
         """The index of the next entry."""
         return self._driver.replica.log.last_index() + 1
 
-    def append_alone(self, proposal: LoggedProposal, *, is_written: bool) -> bool:
+    def append_alone(self, record: bytes, *, is_written: bool) -> bool:
         """Append an entry that needs no sync, and that the caller applies; False if it has to be proposed.
 
         `is_written` is false if a snapshot that has it is written before any record.
         """
-        entry = self._driver.replica.append_alone(proposal, len(proposal.record))
-        if entry is None:
+        appended = self._driver.replica.append_alone()
+        if appended is None:
             return False
-        self.log.append_applied(entry, is_written=is_written)
+        self.log.append_applied(appended, record if is_written else None)
         return True
 
     def propose(self, proposal: LoggedProposal) -> bool:

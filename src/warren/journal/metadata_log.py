@@ -135,17 +135,16 @@ class MetadataLog:
         self.ticket += 1
         return self.ticket
 
-    def append_applied(self, entry: Entry, *, is_written: bool) -> None:
+    def append_applied(self, entry: EntryId, record: bytes | None) -> None:
         """Add an entry that is applied behind all others, and that nothing has to wait for.
 
-        It gets a record if `is_written`; else a snapshot that has it is written before any record.
+        Without a record, a snapshot that has it is written before any record.
         """
         assert not self._entries
-        self._base = EntryId(entry.term, entry.index)
-        if is_written:
-            proposal = entry.payload
-            assert isinstance(proposal, LoggedProposal)
-            self._add(ENTRY, proposal.record)
+        self._base = entry
+        if record is not None:
+            self.records.append((ENTRY, record))
+            self.records_size += len(record)
 
     def take_records(self) -> list[LogRecord]:
         """Return what is to be written, which counts as begun."""

@@ -21,7 +21,7 @@ cdef class Replica:
 
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
-    cpdef append_alone(self, payload, size)
+    cpdef append_alone(self)
     @cython.locals(state=RaftState)
     cpdef applied(self, index)
     @cython.locals(state=RaftState)

@@ -24,6 +24,7 @@ from warren.replication.raft.raft_messages import (
     NOBODY,
     RESPONSES,
     Entry,
+    EntryId,
     EntryKind,
     HardState,
     MessageKind,
@@ -130,13 +131,14 @@ class Replica:
             return propose_payload(self._state, payload, size)
         return self._propose(Entry(0, 0, EntryKind.NORMAL, payload, size))
 
-    def append_alone(self, payload: object, size: int) -> Entry | None:
+    def append_alone(self) -> EntryId | None:
         """Append an entry that counts as written, committed and applied; None if that is not permitted.
 
         Permitted is it to a leader without any other member, whose log is applied to its end. The caller has
-        the storage and the machine take the entry before it calls anything else, and writes it in front of
-        whatever comes later: a crash that loses it then loses all that could depend on it. It must change
-        nothing that survives a crash. Another member, a learner too, may have applied what a crash undoes.
+        the storage and the machine take an entry with the returned id before it calls anything else, and
+        writes it in front of whatever comes later: a crash that loses it then loses all that could depend on
+        it. It must change nothing that survives a crash. Another member, a learner too, may have applied what
+        a crash undoes.
         """
         state = self._state
         if (
@@ -145,10 +147,10 @@ class Replica:
             or state.log.applied != state.log.last_index()
         ):
             return None
-        entry = Entry(state.term, state.log.applied + 1, EntryKind.NORMAL, payload, size)
-        state.log.append_applied(entry.index)
-        state.progress[state.id].matches(entry.index)
-        return entry
+        appended = EntryId(state.term, state.log.applied + 1)
+        state.log.append_applied(appended.index)
+        state.progress[state.id].matches(appended.index)
+        return appended
 
     def propose_change(self, change: ConfigurationChange) -> int:
         """Propose a change of the configuration, as `propose` does an entry.

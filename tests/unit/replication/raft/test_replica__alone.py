@@ -9,9 +9,11 @@ from warren.replication.raft.raft_messages import Entry, EntryId
 
 def appended(group: Group, payload: bytes) -> Entry | None:
     """Append an entry at once, and give it to the storage as the caller has to."""
-    entry = group[1].append_alone(payload, len(payload))
-    if entry is not None:
-        group.members[1].storage.log.append(entry)
+    appended = group[1].append_alone()
+    if appended is None:
+        return None
+    entry = Entry(appended.term, appended.index, payload=payload, size=len(payload))
+    group.members[1].storage.log.append(entry)
     return entry
 
 
@@ -44,11 +46,11 @@ def test_with_another_member_every_entry_waits_for_its_sync(configuration: Confi
     group = Group(configuration)
     group.elect(1)
     group.settle()
-    assert group[1].append_alone(b"a", 1) is None
+    assert group[1].append_alone() is None
 
 
 def test_who_does_not_lead_appends_nothing() -> None:
     group = Group(Configuration((1,)))
-    assert group[1].append_alone(b"a", 1) is None
+    assert group[1].append_alone() is None
     group[1].campaign()
-    assert group[1].append_alone(b"a", 1) is None
+    assert group[1].append_alone() is None
