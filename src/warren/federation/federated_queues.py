@@ -99,11 +99,14 @@ class FederatedQueues:
 
     def _on_event(self, event: Event) -> None:
         match event:
-            case QueueDeclared(vhost=vhost, queue=queue):
-                # The live queue, which a link needs, hears of it in this turn as well.
-                self._dependencies.later(lambda _: self._check_name(vhost, queue.name))
-            case QueueDeleted(vhost=vhost, queue=queue):
-                self._keep(vhost, queue.name, ())
+            case QueueDeclared(vhost=name, queue=queue):
+                vhost = self._dependencies.metadata.vhost(name)
+                # If that changes later, all queues are examined.
+                if vhost is not None and may_federate(vhost):
+                    # The live queue, which a link needs, hears of it in this turn as well.
+                    self._dependencies.later(lambda _: self._check_name(name, queue.name))
+            case QueueDeleted(vhost=name, queue=queue):
+                self._keep(name, queue.name, ())
             case _:
                 pass
 

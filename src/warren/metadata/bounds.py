@@ -96,7 +96,8 @@ def _set_parameter(metadata: ExistingMetadata, command: MetadataCommand) -> str 
 def _declare_queue(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareQueue)
     found = metadata.vhost(command.vhost)
-    if found is None:
+    # No text is made for each of very many declarations.
+    if found is None or len(found.topology.queues) < QUEUES_MAX:
         return None
     return _is_full(f"queues in vhost '{command.vhost}'", found.topology.queues, command.name, QUEUES_MAX)
 

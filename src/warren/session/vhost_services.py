@@ -229,9 +229,11 @@ def _make_queue(
     queue.is_auto_delete = record.auto_delete
     if vhost.stores is not None:
         queue.attach_store(vhost.stores, record.stored_number)
-        starts = _found_starts(vhost.stores, record.stored_number, dependencies.random_bytes)
-        if starts is not None:
-            queue.give_positions(starts)
+        # Nothing was stored for a queue that ends with this run.
+        if record.stored_number:
+            starts = _found_starts(vhost.stores, record.stored_number, dependencies.random_bytes)
+            if starts is not None:
+                queue.give_positions(starts)
     return queue
 
 

@@ -292,9 +292,11 @@ class LeaseService:
                     drive(self._release(held, state))
                 self._schedule()
             case QueueDeleted(queue=queue):
-                for id in [id for id, held in self.held.items() if held.queue.name == queue.name]:
+                ended = [id for id, held in self.held.items() if held.queue.name == queue.name]
+                for id in ended:
                     del self.held[id]
-                self._schedule()
+                if ended:
+                    self._schedule()
             case _:
                 pass
 

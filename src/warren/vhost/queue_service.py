@@ -96,7 +96,7 @@ class QueueService(Generic[Q]):
         check_owner(queue, record, requester)
         if not method.if_empty and not method.if_unused:
             return await self.remove_queue(queue.name, requester.user)
-        counts = await self._inspected(queue.name, live)
+        counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
         if counts is None:
             return 0
         if method.if_empty and counts.message_count:
@@ -104,7 +104,7 @@ class QueueService(Generic[Q]):
         if method.if_unused and counts.consumer_count:
             raise PreconditionFailed(f"{queue} in use")
         # The deletion must begin in the turn of the check.
-        await self._propose_deletion(queue.name, requester.user)
+        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=queue.name), requester.user)
         return counts.message_count
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
@@ -133,16 +133,17 @@ class QueueService(Generic[Q]):
         vhost = self._metadata.vhost(self._vhost)
         if vhost is not None:
             bindings = vhost.topology.bindings_to_queue(name)
-            await remove_most_bindings(
-                bindings, self._vhost, self._proposals, self._topology.later, user=user
-            )
+            if len(bindings) > REMOVED_PER_TURN:
+                await remove_most_bindings(
+                    bindings, self._vhost, self._proposals, self._topology.later, user=user
+                )
         live = self._topology.queues.get(name)
         if live is None:
             return 0
-        counts = await self._inspected(name, live)
+        counts = live.counts() if live.is_local else await self._inspected(name, live)
         if counts is None:
             return 0
-        await self._propose_deletion(name, user)
+        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
         return counts.message_count
 
     async def remove_exclusive(self, owner: Owner) -> None:
@@ -194,9 +195,6 @@ class QueueService(Generic[Q]):
                 raise
             return None
         return counts if self._topology.queues.get(name) is live else None
-
-    async def _propose_deletion(self, name: str, user: str) -> None:
-        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
 
     async def _declared(self, requester: Requester, method: methods.QueueDeclare) -> DeclaredQueue:
         vhost = self._metadata.vhost(self._vhost)

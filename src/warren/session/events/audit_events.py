@@ -37,19 +37,19 @@ AuditEvent = tuple[str, Table]
 _LIMITS = "limits"
 _GLOBAL = "global"
 # Commands whose audit events are made from the metadata's events.
-_TOPOLOGY_COMMANDS = (
+_TOPOLOGY_COMMANDS: frozenset[type[MetadataCommand]] = frozenset((
     commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
     commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
     commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
     commands.DeleteEphemeral,
     # These concern the store only, and have no audit event.
     commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
-)  # fmt: skip
+))  # fmt: skip
 
 
 def is_topology_command(command: MetadataCommand) -> bool:
     """True if it is about queues, exchanges and bindings, which applications change often."""
-    return isinstance(command, _TOPOLOGY_COMMANDS)
+    return type(command) in _TOPOLOGY_COMMANDS
 
 
 class AuditEvents:
