@@ -142,6 +142,30 @@ def test_a_full_disk_is_reported(tmp_path: Path) -> None:
         connect(again.port).channel().queue_declare("before", passive=True)
 
 
+def test_a_start_that_cannot_write_the_metadata_serves_what_is_synced_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    # A directory in the place of the file stands in for a disk on which no file can be created.
+    new = tmp_path / "metadata" / "metadata.new"
+    new.mkdir(parents=True)
+    status, errors = refusal("--data-dir", str(tmp_path))
+    assert status == 1
+    assert f"cannot write the metadata in '{new.parent}': Is a directory" in errors.splitlines()[-1]
+    new.rmdir()
+    with broker("--data-dir", str(tmp_path)) as started:
+        connect(started.port).channel().queue_declare("kept", durable=True)
+        killed(started)
+    new.mkdir()
+    with broker("--data-dir", str(tmp_path)) as started:
+        channel = connect(started.port).channel()
+        channel.queue_declare("kept", passive=True)
+        channel.queue_declare("transient")
+        assert any("cannot write the metadata" in line for line in started.lines)
+        with pytest.raises(pika.exceptions.ConnectionClosedByBroker, match="cannot write the metadata"):
+            channel.queue_declare("refused", durable=True)
+        new.rmdir()
+
+
 def test_a_damaged_file_is_reported_and_skipped_only_on_request(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with broker("--data-dir", str(data)) as started:

@@ -399,6 +399,21 @@ def test_commands_are_answered_in_the_order_in_which_they_were_proposed() -> Non
     assert simulation.disk.syncs == before + 1
 
 
+def test_a_command_that_needs_no_sync_waits_for_one_whose_write_has_not_begun() -> None:
+    simulation = Simulation(0)
+    Proposed(simulation, PutVhost(name="v"))
+    simulation.disk.advance()
+    simulation.now += 2_000
+    simulation.journal.maintain()
+    assert simulation.disk.is_busy, "the high-water mark is synced"
+    declared = Proposed(simulation, DeclareQueue(vhost="v", name="q", durable=True))
+    other = Proposed(simulation, DeclareQueue(vhost="v", name="q"))
+    assert (declared.reply, other.reply) == (None, None)
+    simulation.disk.advance()
+    outcomes = [one.reply.outcome for one in (declared, other) if one.reply is not None]
+    assert outcomes == [Outcome.DONE, Outcome.EXISTING]
+
+
 def test_commands_during_a_sync_share_the_next_one() -> None:
     simulation = Simulation(0)
     Proposed(simulation, PutVhost(name="v"))

@@ -45,6 +45,7 @@ from warren.journal.metadata_group import MetadataGroup
 from warren.journal.metadata_log import LoggedProposal, MetadataLog
 from warren.journal.parameter_cipher import Cipher
 from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
+from warren.journal.unsynced_end import sync_again
 from warren.journal.volatility import is_certain, is_volatile
 from warren.limits import (
     JOURNAL_LOG_SIZE_MIN,
@@ -157,7 +158,8 @@ class Journal:
     def begin(self) -> None:
         """Write a snapshot of all metadata and the vote for a new term, synchronously, and lead that term.
 
-        A failure is reported, and the next proposal tries again.
+        A failure is reported, and the next proposal tries again; until then the log that was read is synced.
+        OSError if neither can be done: a message would be confirmed whose queue a power cut undoes.
         """
         # Until now, the metadata can be changed beside the journal.
         self._log, self._group = self._begun()
@@ -170,6 +172,8 @@ class Journal:
                 self._disk.perform(self._batch())
                 self._end_batch()
         except OSError as error:
+            if not sync_again(self._disk, self._metadata, self._dependencies.cipher):
+                raise
             self._fail(error)
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:

@@ -195,7 +195,7 @@ class Broker:
         if self._config.get(settings.LOG_EXCHANGE):
             self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
         if self._metadata_journal is not None:
-            self._metadata_journal.journal.begin()
+            self._metadata_journal.begin_journal()
         # Objects that existed before are not logged.
         AuditLog(self.metadata, self.server.event_publisher)
 

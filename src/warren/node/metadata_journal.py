@@ -82,6 +82,16 @@ class MetadataJournal:
         )
         self._maintenance = PeriodicTimer(loop, _MAINTENANCE_S, self.journal.maintain)
 
+    def begin_journal(self) -> None:
+        """Write the metadata into a new file; raises BootRefused if not even those that were read can be
+        synced.
+        """
+        try:
+            self.journal.begin()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise BootRefused(f"cannot write the metadata in {str(self._path)!r}: {reason}") from error
+
     async def close(self) -> None:
         """Write and sync everything, then close the journal."""
         self._maintenance.stop()
