@@ -56,3 +56,6 @@ GROUP_COMPACTED_SIZE = 262_144
 REACH_AHEAD_MIN = 64
 # A queue with many unacknowledged messages asks for twice their number, up to this.
 REACH_AHEAD_MAX = 4_096
+# Damaged records and files of a store of which is recorded that an operator has accepted them, 8 bytes each.
+# Others make replicas untrusted again at the next start.
+ACCEPTED_DAMAGE_MAX = 65_536

@@ -93,6 +93,8 @@ CASES = (
     Case("queues release", ("$", "--position", "7"), "0 released, 1 not in quarantine", (QUORUM,), status=1),
     Case("queues release", ("$", "--all"), "'$' is not a quorum queue", (QUEUE,), status=1),
     Case("queues remove-quarantined", ("$", "--all"), "queue $: 0 removed", (QUORUM,)),
+    Case("queues recover", ("$", "--accept-loss"), "queue $: running, nothing to recover", (QUORUM,)),
+    Case("queues recover", ("$",), "'$' is not a quorum queue", (QUEUE,), status=1),
     Case("queues requeue", ("$", "--all"), "queue $: 0 requeued", (QUEUE,)),
     Case("queues requeue", ("$",), "give deliveries", (QUEUE,), status=1),
     Case(
@@ -257,6 +259,7 @@ CASES = (
     Case("health running", (), "the node is running"),
     Case("health alive", (), "vhost /: alive"),
     Case("health losses", (), "no unacknowledged losses"),
+    Case("health quorum-queues", (), "all quorum queues have a leader"),
     Case("health acknowledge-losses", (), "acknowledged"),
     Case("quarantine list", (), "bytes"),
     Case("quarantine remove", ("nosuch",), "not found", status=1),

@@ -519,6 +519,7 @@ export interface HealthCheckFailed {
   ports?: number[];
   protocols?: string[];
   quarantine?: (Record<string, string | number>)[];
+  queues?: Record<string, string>[];
   reason: string;
   status: "failed";
 }
@@ -1222,6 +1223,28 @@ export interface RateDetails {
   samples?: Sample[];
 }
 
+/** What is readable of a quorum queue, and what is missing. */
+export interface Recovery {
+  commit_index: number;
+  /** The last entry of its log that is readable. */
+  last_index: number;
+  /** Losses of its virtual host that may concern it. */
+  losses: Loss[];
+  message_bytes: number;
+  /** Ready messages; of a queue that is down, those that are readable. */
+  messages: number;
+  /** Why its data may be incomplete: file, byte and what is wrong. */
+  reason?: string;
+  state: "down" | "running";
+  term: number;
+}
+
+/** Accepts the loss. */
+export interface RecoveryBody {
+  /** Must be true: messages that are not readable are given up. */
+  accept_loss: boolean | string;
+}
+
 /** Which dead letters are redriven, to which target, and with which changes. */
 export interface RedriveBody {
   /** Return a preview and move nothing. */
@@ -1263,13 +1286,14 @@ export interface RenewBody {
   ttl?: number;
 }
 
-/** A replica of a quorum queue. Its log is that of the leader up to `match`, and synced up to `durable`. */
+/** A replica of a quorum queue. Its log is that of the leader up to `match`, and synced up to `durable`. If it is not trusted, `reason` says why its data may not be complete. */
 export interface Replica {
   durable: number;
   match: number;
   node: string;
+  reason?: string;
   role: string;
-  state: "suspect" | "whole";
+  state: "untrusted" | "whole";
 }
 
 /** The node of a replica that is added or deleted. */

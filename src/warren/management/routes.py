@@ -40,6 +40,7 @@ from warren.management.api import (
     planning,
     quarantine,
     queue_pause,
+    queue_recovery,
     queue_rows,
     queues,
     replication,
@@ -440,6 +441,11 @@ ROUTES: tuple[HttpRoute, ...] = (
         "/warren/queues/{vhost}/{queue}/quarantine/remove",
         {"POST": message_quarantine.remove},
         Right.VHOST,
+    ),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/recovery",
+        {**_get(queue_recovery.recoverable), "POST": queue_recovery.recover},
+        Right.ADMINISTRATOR,
     ),
     HttpRoute("/warren/queues/{vhost}/{queue}/requeue", {"POST": requeue.requeue_unacked}, Right.VHOST),
     HttpRoute(

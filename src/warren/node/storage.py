@@ -26,10 +26,12 @@ from warren.flow.credit import PublishCredit
 from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_LOGGED_MAX
 from warren.management.managed_node import Loss
 from warren.metadata.machine import Metadata
+from warren.model.arguments import QUORUM
 from warren.node.known_stores import KnownStores
 from warren.node.loss_file import LossFile
 from warren.node.quarantine import Quarantine
 from warren.node.vhost_folders import METADATA, NAME, STREAMS, VHOSTS, directory_name, set_aside
+from warren.queues.quorum.quorum_queue import ONLY_REPLICA
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.file_writer import IS_AVAILABLE, FileWriter
@@ -189,6 +191,8 @@ class Storage:
             random_bytes=random_bytes,
             has_queue=lambda number: number in numbers or not was_deleted(number),
             progress=_Progress(name).tell,
+            replicas=self._replicas(name),
+            missing=missing,
         )
         try:
             if has_failed_before:
@@ -266,6 +270,13 @@ class Storage:
                 name, loss.file, loss.offset, loss.reason, self.path_of(name), _extent(loss),
                 " (acknowledged)" if loss.acknowledged else "",
             )  # fmt: skip
+        for number, log in vhost_store.recovered.groups.items():
+            if log.untrusted:
+                logger.error(
+                    "queue '%s' in vhost '%s' is down, as its data may be incomplete: %s (in %s); 'warren"
+                    " queues recover' continues with what is readable", self._queue_name(name, number), name,
+                    log.untrusted, self.path_of(name),
+                )  # fmt: skip
         if vhost_store.count:
             logger.info(
                 "vhost '%s': %d messages recovered in %.1f s", name, vhost_store.count, vhost_store.seconds
@@ -347,6 +358,12 @@ class Storage:
         # Iterates over a copy: queues may be declared and deleted in another thread meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
         return {queue.stored_number for queue in queues if (queue.kind == "stream") == is_stream}
+
+    def _replicas(self, name: str) -> dict[int, int]:
+        """Return the number of the replica that this node has of each quorum queue of `name`, by number."""
+        vhost = self._metadata.vhost(name)
+        queues = [] if vhost is None else list(vhost.topology.queues.values())
+        return {queue.stored_number: ONLY_REPLICA for queue in queues if queue.kind == QUORUM}
 
     def _queue_name(self, vhost: str, number: int) -> str:
         """Return the name of the queue with `number`; `#number` if it does not exist any more."""

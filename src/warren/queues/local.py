@@ -184,6 +184,14 @@ class LocalQueue(Queue):
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
         """Obey `stream_read_options`, which only streams have, for `consumer`, which is added next."""
 
+    @property
+    def is_down(self) -> bool:
+        """True if it can neither take nor deliver messages until `recover`."""
+        return False
+
+    def recover(self) -> None:
+        """Accept what is missing if the queue is down: it opens soon, with what is readable."""
+
     def replication_status(self) -> ReplicationStatus | None:
         """Its replica on this node; None if the queue is not replicated."""
         return None

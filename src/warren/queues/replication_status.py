@@ -9,7 +9,7 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     Indexes are those of the group's log; 0 is before the first entry.
     """
 
-    # `leader`, `follower`, `candidate` or `pre_candidate`.
+    # `leader`, `follower`, `candidate`, `pre_candidate`, or `down`.
     role: str
     is_voter: bool
     term: int
@@ -20,8 +20,11 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     applied_index: int
     # The entry up to which the log was replaced by a snapshot; 0 if it was not.
     snapshot_index: int
-    # True while the data of this replica on disk is known to be whole.
-    is_whole: bool = True
+    # Why the data of this replica on disk may not be complete; empty if it is known to be.
+    untrusted: str = ""
+    # The readable messages of such a replica, and the size of their bodies.
+    readable_count: int = 0
+    readable_bytes: int = 0
     # Messages that exceeded the delivery limit without a dead-letter exchange, and wait for an operator.
     quarantined_count: int = 0
     # Messages that died and are kept until all targets have confirmed them, and the size of their bodies.

@@ -279,5 +279,5 @@ class _UnusedQueueRemover:
             self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
 
     def _remove_still_unused(self, queue: LocalQueue) -> None:
-        if not queue.is_deleted and queue.is_due_for_deletion:
+        if not queue.is_deleted and queue.is_due_for_deletion and not queue.is_down:
             self.remove(queue)

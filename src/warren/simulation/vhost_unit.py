@@ -5,6 +5,8 @@ from typing import Protocol
 
 from warren.journal.journal import Journal
 from warren.metadata.machine import Metadata
+from warren.model.arguments import QUORUM
+from warren.queues.quorum.quorum_queue import ONLY_REPLICA
 from warren.session.server import Server
 from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.simulation.ports import MountedDisk, SimulatedStorePort
@@ -121,6 +123,7 @@ class VhostUnit:
                 random_bytes=node.random_bytes,
                 has_queue=lambda number: number in queues or not was_deleted(number),
                 progress=lambda *_: None,
+                replicas=self._replicas(),
             ),
         )
         port.store = recovered.store
@@ -156,6 +159,11 @@ class VhostUnit:
         vhost = self._node.metadata.vhost(self.name)
         queues = () if vhost is None else vhost.topology.queues.values()
         return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
+
+    def _replicas(self) -> dict[int, int]:
+        vhost = self._node.metadata.vhost(self.name)
+        queues = () if vhost is None else vhost.topology.queues.values()
+        return {queue.number: ONLY_REPLICA for queue in queues if queue.kind == QUORUM}
 
     def write_rest(self, on_written: Callable[[], None]) -> None:
         """Write what is pending, for a stop, then call `on_written`."""

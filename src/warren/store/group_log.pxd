@@ -2,16 +2,14 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from warren.model.column cimport Column
-from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
+from warren.store.group_contents cimport GroupContents
 from warren.store.group_state cimport GroupState
 from warren.store.message_store cimport MessageStore
 
 cdef int _SEGMENT_SHIFT
 
-cdef class GroupLog(ConfirmListener):
-    cdef MessageStore _store
-    cdef GroupState _state
+cdef class GroupLog(GroupContents):
     cdef public object listener
     cdef readonly uint64_t ticket
     cdef object _in_progress
@@ -25,13 +23,9 @@ cdef class GroupLog(ConfirmListener):
     cdef bytearray _placed_levels
     cdef dict _placed_ends
     cdef bint _is_listed
-    cdef dict _messages
     cdef object _unwritten
     cdef object _void
 
-    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
-    cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
-    cpdef uint64_t end(self, int level) except? 0
     cpdef announce(self)
     cpdef announce_later(self)
     @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore)

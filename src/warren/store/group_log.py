@@ -20,20 +20,20 @@ entries are released when the CUT is durable, and their positions in the store a
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
 from warren.limits_raft import (
     GROUP_COMMANDS_SIZE_MAX,
     GROUP_CONFIGURATION_SIZE_MAX,
     GROUP_MACHINE_SIZE_MAX,
-    GROUP_TAIL_SIZE_MAX,
     UNTRUSTED_REASON_SIZE_MAX,
 )
 from warren.model.column import Column
-from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage
+from warren.store.accepted_damage import accept_damage
 from warren.store.cursor import QueueCursor
+from warren.store.group_contents import GroupContents
+from warren.store.group_listener import GroupListener
 from warren.store.group_record import (
     GroupEntry,
     GroupHardState,
@@ -53,26 +53,11 @@ from warren.store.segment_log import SegmentLog
 _SEGMENT_SHIFT = 32
 
 
-class GroupListener(Protocol):
-    """Receives how far the log of a group is durable, and when it is written next."""
-
-    def prepare(self) -> None:
-        """Append to the log what belongs to the batch that is about to be made.
-
-        Called once after `GroupLog.announce` or `announce_later`. What cannot be appended now must not be
-        announced again by this call, but when it can be.
-        """
-
-    def written(self, ticket: int, index: int, term: int) -> None:
-        """All changes up to number `ticket` are synced; the last entry was `index` of `term` then."""
-
-
-class GroupLog(ConfirmListener):
+class GroupLog(GroupContents):
     """The log of one replica; `create` makes a new one, recovery those that exist."""
 
     def __init__(self, store: MessageStore, state: GroupState) -> None:
-        self._store = store
-        self._state = state
+        GroupContents.__init__(self, store, state)
         self.listener: GroupListener | None = None
         # The number of the last change, and what is on its way to the disk: (number, index, term).
         self.ticket = 0
@@ -93,9 +78,6 @@ class GroupLog(ConfirmListener):
         self._placed_ends: dict[int, int] = {}
         # True while the store has this log on its list for the next batch.
         self._is_listed = False
-        # The messages of each entry: themselves until they are written, then their locations; a location of 0
-        # for one that was settled before the store was opened.
-        self._messages: dict[int, list[StoredMessage | int]] = {}
         # The entries among the changes in progress: (number, index).
         self._unwritten: deque[tuple[int, int]] = deque()
         # Messages of void entries, and the number of the change after which they are released.
@@ -124,114 +106,6 @@ class GroupLog(ConfirmListener):
         self._first_state = self._encoded_state()
         self._list_for_prepare()
         self._changed(len(self._state.snapshot.configuration))
-
-    # --- what the log contains --------------------------------------------------------------------
-
-    @property
-    def number(self) -> int:
-        """The number of the group, which is that of its queue."""
-        return self._state.number
-
-    @property
-    def replica(self) -> int:
-        """The number of the replica within its group."""
-        return self._state.replica
-
-    @property
-    def untrusted(self) -> str:
-        """Why this replica may have forgotten what it promised; empty if it can be trusted.
-
-        An untrusted replica must neither vote nor be counted until it has everything from a leader.
-        """
-        return self._state.reason
-
-    @property
-    def hard(self) -> GroupHardState:
-        """The term, the vote, and the highest index known as committed."""
-        return GroupHardState(self._state.hard.term, self._state.hard.vote, self._state.commit)
-
-    @property
-    def snapshot(self) -> GroupSnapshot:
-        """The latest snapshot; the entries begin behind its index."""
-        return self._state.snapshot
-
-    @property
-    def first(self) -> int:
-        """The index of the first entry, whether or not there is any."""
-        return self._state.first
-
-    @property
-    def last(self) -> int:
-        """The index of the last entry, or of the snapshot if there is none."""
-        return self._state.last
-
-    def term(self, index: int) -> int:
-        """The term of the entry `index`, or of the snapshot; IndexError if it is neither."""
-        snapshot = self._state.snapshot
-        if index == snapshot.index:
-            return snapshot.term
-        self._check_index(index)
-        return self._state.entry(index).term
-
-    def entries(self, first: int, last: int, size_max: int) -> list[GroupEntry]:
-        """The entries from `first` to `last`, as many as have `size_max` bytes, but one at least.
-
-        IndexError if one of them does not exist.
-        """
-        self._check_index(first)
-        self._check_index(last)
-        found: list[GroupEntry] = []
-        size = 0
-        for index in range(first, last + 1):
-            entry = self._state.entry(index)
-            size += entry.size
-            if found and size > size_max:
-                break
-            found.append(entry)
-        return found
-
-    def messages(self, index: int) -> list[StoredMessage | None]:
-        """The messages of entry `index`, in order; None for each one that is settled or unreadable."""
-        self._check_index(index)
-        entry, reader = self._state.entry(index), self._store.reader()
-        found: list[StoredMessage | None] = []
-        for (cursor, position), message in zip(self._places(entry), self._messages[index], strict=True):
-            if cursor.has(position):
-                found.append(None)
-            elif isinstance(message, int):
-                found.append(reader.read(message))
-            else:
-                found.append(message)
-        return found
-
-    def stored(self, level: int, position: int) -> int:
-        """The position in the store of the message at `position` of `level` in the group."""
-        return self._state.stored(level, position)
-
-    def logical(self, level: int, stored: int) -> int:
-        """The position in the group of the message at position `stored` of `level` in the store."""
-        return self._state.logical(level, stored)
-
-    def logical_ranges(self, level: int, first: int, end: int) -> Iterator[tuple[int, int]]:
-        """The ranges of positions in the group at positions `first` up to `end` of `level` in the store."""
-        return self._state.logical_ranges(level, first, end)
-
-    def end(self, level: int) -> int:
-        """The position behind the last message of `level` in the group."""
-        return self._state.ends.get(level, 0)
-
-    def levels(self) -> list[int]:
-        """The priority levels of which the group has had messages, in ascending order."""
-        return sorted(self._state.ends)
-
-    @property
-    def tail_size(self) -> int:
-        """The size in bytes of the entries behind the snapshot, without messages."""
-        return self._state.tail_size
-
-    def has_space(self, size: int) -> bool:
-        """True if an entry of `size` bytes, without its messages, can be appended before a snapshot."""
-        return self._state.tail_size + size <= GROUP_TAIL_SIZE_MAX
 
     # --- changes ----------------------------------------------------------------------------------
 
@@ -363,6 +237,27 @@ class GroupLog(ConfirmListener):
         self._is_state_due = True
         self._changed(len(snapshot.machine))
 
+    def extend(self, tops: dict[int, int]) -> None:
+        """Count what is in the store up to the positions `tops` there, by level, as messages of the group.
+
+        `accept_loss` follows.
+        """
+        self._state.extend(tops)
+
+    def accept_loss(self, machine: bytes, configuration: bytes) -> None:
+        """Trust this replica, the only one of its group, with what it has, and forget its entries.
+
+        A snapshot with `machine` and `configuration`, of a new term, stands for all messages of the group
+        that are in the store and not settled. The damage that was found is accepted as well.
+        """
+        _check_size("machine", machine, GROUP_MACHINE_SIZE_MAX)
+        accept_damage(self._store, self._state.damage)
+        self._state.accept_loss(machine, configuration)
+        self._messages.clear()
+        self._unwritten.clear()
+        self._is_state_due = True
+        self._changed(len(machine))
+
     def drop(self) -> None:
         """Forget this log, whose queue was deleted; the listener is not called any more.
 
@@ -469,14 +364,16 @@ class GroupLog(ConfirmListener):
                         state.distrust(f"message {run.first + at} of entry {entry.index} is missing")
                 places += locations
             self._messages[entry.index] = places
+        if state.reason:
+            # Its entries may be missing while their messages are there: these stay for `accept_loss`.
+            state.reason = state.reason.encode()[:UNTRUSTED_REASON_SIZE_MAX].decode(errors="ignore")
+            self.write_state()
+            return
         offsets = self._skip({level: found.end for level, found in levels.items()})
         if offsets:
             # Messages without their entry had positions that must not be used again.
             self._records.append((CUT, encode_cut(state.number, state.last + 1, offsets)))
             self._list()
-        if state.reason:
-            state.reason = state.reason.encode()[:UNTRUSTED_REASON_SIZE_MAX].decode(errors="ignore")
-            self.write_state()
 
     # --- private ----------------------------------------------------------------------------------
 
@@ -520,15 +417,6 @@ class GroupLog(ConfirmListener):
         state.move(offsets)
         return offsets
 
-    def _places(self, entry: GroupEntry) -> Iterable[tuple[QueueCursor, int]]:
-        """The cursor and the position in the store of each message of `entry`."""
-        for run in entry.runs:
-            cursor = self._store.cursor(self._state.number, run.level)
-            # The messages of a run are next to each other in the store as well.
-            stored = self._state.stored(run.level, run.first)
-            for position in range(stored, stored + run.count):
-                yield cursor, position
-
     def _changed(self, size: int) -> None:
         """Note a change that takes `size` bytes; the listener hears of it when it is durable."""
         self.ticket += 1
@@ -561,10 +449,6 @@ class GroupLog(ConfirmListener):
         if not self._is_hard_due:
             return self._records
         return [(HARD, encode_hard(self.number, self.replica, self.hard)), *self._records]
-
-    def _check_index(self, index: int) -> None:
-        if not self._state.first <= index <= self._state.last:
-            raise IndexError(index)
 
 
 def _locate(messages: list[StoredMessage | int]) -> None:

@@ -5,6 +5,7 @@ cdef class GroupState:
     cdef readonly uint64_t number
     cdef public uint64_t replica
     cdef public str reason
+    cdef public list damage
     cdef public uint64_t since
     cdef public object hard
     cdef public uint64_t commit

@@ -25,22 +25,24 @@ from warren.store.group_record import (
 )
 from warren.store.position_offsets import PositionOffsets
 from warren.store.record import CUT, ENTRY, HARD, STATE
+from warren.store.segment import StoreFileError
 
 
 class GroupState:
     """The log and the hard state of one replica, and where its messages are."""
 
     __slots__ = (
-        "commit", "ends", "entries", "hard", "number", "offsets", "reason", "replica", "segments", "since",
-        "snapshot", "snapshot_ends", "tail_size",
+        "commit", "damage", "ends", "entries", "hard", "number", "offsets", "reason", "replica", "segments",
+        "since", "snapshot", "snapshot_ends", "tail_size",
     )  # fmt: skip
 
     def __init__(self, number: int, replica: int = 0) -> None:
         # The number of the group, and of the replica within it.
         self.number = number
         self.replica = replica
-        # Why the replica must not be trusted; empty if it can be.
+        # Why the replica must not be trusted; empty if it can be. And the damage that this start has found.
         self.reason = ""
+        self.damage: list[StoreFileError] = []
         # The number of the segment before which nothing in the log concerns the replica.
         self.since = 0
         self.hard = GroupHardState()
@@ -143,6 +145,23 @@ class GroupState:
     def distrust(self, reason: str) -> None:
         """Do not trust this replica; the first reason counts."""
         self.reason = self.reason or reason
+
+    def extend(self, tops: dict[int, int]) -> None:
+        """Count what is in the store up to the positions `tops` there, by level, as messages of the group."""
+        for level, top in tops.items():
+            end = self.ends.get(level, 0)
+            self.ends[level] = end + max(top - self.stored(level, end), 0)
+
+    def accept_loss(self, machine: bytes, configuration: bytes) -> None:
+        """Trust this replica: a snapshot of a new term stands for all of its messages."""
+        term, index = self.hard.term + 1, max(self.last, self.commit) + 1
+        self.promise(GroupHardState(term, 0, index))
+        self.snapshot = GroupSnapshot(index=index, term=term, configuration=configuration, machine=machine)
+        self.snapshot_ends = dict(self.ends)
+        self.entries.clear()
+        self.tail_size = 0
+        self.reason = ""
+        self.damage = []
 
     def void(self, level: int, top: int) -> Iterator[tuple[int, int]]:
         """The ranges of positions in the store of `level`, up to `top`, at which the group has no message."""

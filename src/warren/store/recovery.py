@@ -24,6 +24,7 @@ from enum import Enum
 from msgspec import Struct
 
 from warren.limits import SEGMENT_SIZE
+from warren.store.accepted_damage import not_accepted
 from warren.store.catalog import Catalog
 from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
@@ -96,6 +97,8 @@ class RecoveryDependencies(Struct, frozen=True, kw_only=True):
     progress: Callable[[int, int], None]
     # Number of a Raft group -> number of its replica, for those that the metadata has here.
     replicas: dict[int, int] = {}
+    # Files that are known to be missing as a whole, of which the store itself cannot know.
+    missing: list[StoreFileError] = []
 
 
 def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
@@ -119,13 +122,13 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
     log = SegmentLog(reading.segments, spares, dependencies.random_bytes, number, catalog=catalog)
     disk.perform(log.begin())
     log.written()
-    damage = [*reading.damage]
+    reading.judge_groups([*dependencies.missing, *reading.damage])
     reading.damage += delivered.damage
     reading.fill(delivered)
     store = MessageStore(disk, log, port, reading.cursors)
     store.note_in(delivered)
     store.markers.update(reading.markers)
-    groups = reading.open_groups(store, damage)
+    groups = reading.open_groups(store)
     return RecoveredStore(
         store=store, queues=reading.queues, damage=reading.damage, end=reading.end(), groups=groups
     )
@@ -271,14 +274,13 @@ class _StoreReader:
         """Restore the cursors and live messages of each queue, with positions from the log and from
         `delivered`.
         """
-        self.groups = self._scan.groups.states
         for key, scan in self._scan.cursors.items():
             queue, level = key
             if not self._dependencies.has_queue(queue):
                 continue
             cursor = self.cursors[key] = recovered_cursor(scan, queue, level)
             remaining = LiveMessages(scan, cursor, self.segments)
-            if queue in self.groups:
+            if queue in self.groups and not self.groups[queue].reason:
                 self._void[key] = self.groups[queue].settle_void(cursor, scan.end)
             while remaining.take_some():
                 pass
@@ -291,27 +293,37 @@ class _StoreReader:
         self.markers = self._scan.markers
         self._scan = SegmentScan()
 
-    def open_groups(self, store: MessageStore, damage: list[StoreFileError]) -> dict[int, GroupLog]:
-        """Open the log of each group in `store`; `damage` is what was found in its segments and its catalog.
+    def judge_groups(self, damage: list[StoreFileError]) -> None:
+        """Say which replicas are untrusted; `damage` is what was found in the segments and the catalog.
 
-        Called when `fill` has restored the messages.
+        A queue without any record has never been written, unless something is lost: whatever it confirmed
+        stood behind its first record.
         """
-        expected = self._dependencies.replicas
-        groups = {}
-        for number in sorted({*self.groups, *expected}):
-            if not self._dependencies.has_queue(number):
-                continue
-            replica = expected.get(number)
-            state = self.groups.get(number)
-            if state is None:
-                state = GroupState(number, replica or 0)
-                state.distrust("none of its records was found")
-            elif replica is not None and state.replica != replica:
+        damage = not_accepted(damage, self._scan.markers)
+        states, expected = self._scan.groups.states, self._dependencies.replicas
+        used = {queue for queue, _ in self._scan.cursors}
+        for number, replica in expected.items():
+            state = states.get(number)
+            if state is None and (damage or number in used):
+                state = states[number] = GroupState(number, replica)
+                cause = f": {damage[0]}" if damage else ""
+                state.distrust(f"none of its records was found{cause}")
+            elif state is not None and state.replica != replica:
                 state.distrust(f"the records are those of replica {state.replica}, not {replica}")
                 state.replica = replica
-            for error in damage:
-                if _concerns(error, state.since):
-                    state.distrust(str(error))
+        for number in sorted(states):
+            if self._dependencies.has_queue(number):
+                state = self.groups[number] = states[number]
+                state.damage = [error for error in damage if _concerns(error, state.since)]
+                cause = str(state.damage[0]) if state.damage else ""
+                if cause not in state.reason:
+                    # Where it began, before what followed from it.
+                    state.reason = f"{cause}; {state.reason}" if state.reason else cause
+
+    def open_groups(self, store: MessageStore) -> dict[int, GroupLog]:
+        """Open the log of each group in `store`. Called when `fill` has restored the messages."""
+        groups = {}
+        for number, state in self.groups.items():
             groups[number] = GroupLog(store, state)
             for level in self.queues.get(number, {}):
                 for first, end in self._void.get((number, level), ()):

@@ -72,6 +72,10 @@ class LiveQueue(Protocol):
     def is_local(self) -> bool:
         """True if `counts` says what `inspect` would."""
 
+    @property
+    def is_down(self) -> bool:
+        """True if `inspect` raises an error, since an operator has to recover the queue."""
+
     def counts(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers, if it is on this node."""
 

@@ -140,7 +140,7 @@ class QueueService(Generic[Q]):
         live = self._topology.queues.get(name)
         if live is None:
             return 0
-        counts = live.counts() if live.is_local else await self._inspected(name, live)
+        counts = live.counts() if live.is_local or live.is_down else await self._inspected(name, live)
         if counts is None:
             return 0
         await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)

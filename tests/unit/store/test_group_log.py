@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 
 import pytest
 from tests.sim.disk import SimulatedDisk
@@ -18,6 +19,7 @@ from warren.store.message_store import MessageStore
 from warren.store.record import CUT, ENTRY, HARD, HEAD_SIZE, KIND_AT, MESSAGE, RELEASE, STATE, is_intact
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, StoreEnd, open_store
 from warren.store.segment import HEAD_SIZE as SEGMENT_HEAD_SIZE
+from warren.store.segment import StoreFileError
 from warren.store.survey import survey_store
 
 GROUP, REPLICA = 1, 7
@@ -38,11 +40,14 @@ class Told:
 
 
 def opened(
-    there: SimulatedDisk, queues: tuple[int, ...] = (1, 2), replicas: dict[int, int] | None = None
+    there: SimulatedDisk,
+    queues: tuple[int, ...] = (1, 2),
+    replicas: dict[int, int] | None = None,
+    missing: Sequence[StoreFileError] = (),
 ) -> RecoveredStore:
     dependencies = RecoveryDependencies(
         random_bytes=random.Random(1).randbytes, has_queue=queues.__contains__, progress=lambda *_: None,
-        replicas=replicas or {},
+        replicas=replicas or {}, missing=[*missing],
     )  # fmt: skip
     return open_store(there, Port(), dependencies)
 
@@ -330,11 +335,27 @@ def test_the_records_of_a_dropped_group_are_not_kept() -> None:
 # --- untrusted replicas --------------------------------------------------------------------------
 
 
-def test_a_replica_without_any_record_is_untrusted() -> None:
+def test_a_replica_without_any_record_was_never_written_if_nothing_is_lost() -> None:
     there = SimulatedDisk(random.Random(0))
     opened(there)
-    found = opened(there, replicas={GROUP: REPLICA}).groups[GROUP]
-    assert (found.replica, found.untrusted) == (REPLICA, "none of its records was found")
+    assert opened(there, replicas={GROUP: REPLICA}).groups == {}
+
+
+def test_a_replica_without_any_record_is_untrusted_if_something_is_lost() -> None:
+    missing = [StoreFileError("vhosts", 0, "the directory is missing")]
+    found = opened(SimulatedDisk(random.Random(0)), replicas={GROUP: REPLICA}, missing=missing).groups[GROUP]
+    reason = "none of its records was found: vhosts, byte 0: the directory is missing"
+    assert (found.replica, found.untrusted) == (REPLICA, reason)
+
+
+def test_messages_of_a_replica_without_any_record_make_it_untrusted() -> None:
+    there = SimulatedDisk(random.Random(0))
+    store = opened(there).store
+    store.append(published(b"a"), store.cursor(GROUP, 0), 0)
+    write(store, there)
+    recovered = opened(there, replicas={GROUP: REPLICA})
+    assert recovered.groups[GROUP].untrusted == "none of its records was found"
+    assert bodies(recovered) == [b"a"]
 
 
 def test_the_records_of_another_replica_are_untrusted() -> None:
@@ -418,7 +439,7 @@ def test_a_lost_segment_makes_a_replica_untrusted() -> None:
     opened(there)
     there.perform([DeleteFile(FIRST), SyncDirectory()])
     found = opened(there, replicas={GROUP: REPLICA}).groups[GROUP]
-    assert found.untrusted == "none of its records was found"
+    assert found.untrusted == f"none of its records was found: {FIRST}, byte 0: the file is missing"
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ class CountingQueue:
         self.touched = 0
         self.is_deleted = False
         self.is_local = True
+        self.is_down = False
         self.is_paused = False
 
     def apply_settings(self, settings: QueueSettings) -> None:

@@ -18,7 +18,12 @@ const REPLICA_COLUMNS: Column<Replica>[] = [
   { label: "Synced entry", isNumber: true, show: (replica) => count(replica.durable) },
   {
     label: "Data",
-    show: (replica) => <Badge tone={replica.state === "whole" ? "good" : "bad"}>{replica.state}</Badge>,
+    show: (replica) => (
+      <>
+        <Badge tone={replica.state === "whole" ? "good" : "bad"}>{replica.state}</Badge>
+        {replica.reason && <small class="why">{replica.reason}</small>}
+      </>
+    ),
   },
 ];
 

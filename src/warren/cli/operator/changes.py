@@ -172,6 +172,12 @@ _CHECKS = (
         known_as="check_virtual_hosts",
     ),
     _check(
+        "quorum-queues",
+        "/health/checks/quorum-queues-without-elected-leaders/all-vhosts",
+        "Check that every quorum queue has a leader.",
+        "all quorum queues have a leader",
+    ),
+    _check(
         "losses",
         "/health/checks/losses",
         "Check that all losses of messages are acknowledged.",

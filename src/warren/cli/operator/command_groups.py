@@ -59,6 +59,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Messages": ("peek", "get", "purge", "move"),
         "Delivery": ("pause", "resume", "requeue"),
         "Quarantine": ("release", "remove-quarantined"),
+        "Damage": ("recover",),
     },
     "streams": {
         "Streams": ("list", "show", "status", "peek", "clients"),
@@ -95,7 +96,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "health": {
         "The node": ("running", "alarms", "local-alarms", "certificates"),
         "Listeners": ("answering", "port", "protocol"),
-        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine"),
+        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine", "quorum-queues"),
     },
 }
 

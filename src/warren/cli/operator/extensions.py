@@ -102,6 +102,33 @@ def _change_quarantined(session: Session, arguments: Arguments, action: str, don
     session.say(f"queue {arguments['queue']}: {answer[done]} {done}")
 
 
+def _recover(session: Session, arguments: Arguments) -> None:
+    path = filled("/warren/queues/{vhost}/{queue}/recovery", arguments)
+    answer: Row = session.api.send("GET", path)
+    if session.is_json and not arguments["accept_loss"]:
+        session.print_json(answer)
+    if answer["state"] != "down":
+        session.say(f"queue {arguments['queue']}: running, nothing to recover")
+        return
+    _tell_recoverable(session, answer)
+    if not arguments["accept_loss"]:
+        raise Failure("the queue stays down: pass --accept-loss to continue with what is readable")
+    answer = session.api.send("POST", path, {"accept_loss": True})
+    if session.is_json:
+        session.print_json(answer)
+    session.say(f"queue {arguments['queue']}: running with {answer['messages']} messages")
+
+
+def _tell_recoverable(session: Session, answer: Row) -> None:
+    """Say what is readable and what is missing."""
+    session.note(f"reason: {answer['reason']}")
+    session.note(f"readable: {answer['messages']} messages, {answer['message_bytes']} bytes")
+    session.note(f"log: up to entry {answer['last_index']}, {answer['commit_index']} known as committed")
+    for loss in answer["losses"]:
+        lost = "an unknown number of" if loss["messages"] is None else f"at most {loss['messages']}"
+        session.note(f"missing: {loss['file']}, byte {loss['offset']}: {loss['reason']} ({lost} messages)")
+
+
 def _plan(session: Session, arguments: Arguments) -> None:
     answer = _planned(session, arguments, "plan", read_definitions(arguments["file"]))
     _print_plan(session, answer)
@@ -259,6 +286,14 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         does=_remove_quarantined,
         text="Remove quarantined messages of a quorum queue.",
         takes=_QUARANTINED,
+    ),
+    CustomCommand(
+        group="queues",
+        name="recover",
+        is_in_vhost=True,
+        does=_recover,
+        text="Show what is readable of a quorum queue that is down, and continue with it.",
+        takes=(QUEUE, flag("--accept-loss", text="give up what is not readable, and run the queue again")),
     ),
     CustomCommand(
         group="exchanges",

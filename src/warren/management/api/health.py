@@ -9,10 +9,13 @@ from msgspec.structs import asdict
 from warren.management.api.quarantine import quarantined_item_view
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
+from warren.management.name_filters import PatternError, name_filter
 from warren.management.operation import documented
+from warren.management.prometheus.objects import replicated_queues
 from warren.management.quarantine_view import unacknowledged
 from warren.management.replies import error_reply, failed, missing, reply
 from warren.management.views.overview import RESOURCES, alarms_of
+from warren.model.arguments import QUORUM
 
 _NO_LISTENER = "No active listener"
 # Names of protocols that clients may use, and the names of the listeners' protocols.
@@ -56,6 +59,7 @@ class HealthCheckFailedShape(TypedDict, total=False):
     protocols: list[str]
     expired: list[dict[str, str]]
     losses: list[dict[str, str | int | list[str] | None]]
+    queues: list[dict[str, str]]
     quarantine: list[dict[str, str | int]]
 
 
@@ -166,9 +170,21 @@ def ready(request: web.Request, node: ManagedNode) -> web.Response:
 
 @_described
 def leaders(request: web.Request, node: ManagedNode) -> web.Response:
-    """Check that every quorum queue has a leader; always ok on a single node, which leads all of them."""
-    if "vhost" in request.match_info:
-        vhost_in_path(request, node)
+    """Check that every quorum queue has a leader: that none is down because its data may be incomplete."""
+    wanted = frozenset((vhost_in_path(request, node).name,)) if "vhost" in request.match_info else None
+    down = [queue for queue, status in replicated_queues(node, wanted) if status.untrusted]
+    try:
+        pattern = name_filter(request.match_info.get("pattern", ""), is_pattern=True)
+        fitting = pattern.fits([queue.name for queue in down])
+    except PatternError as error:
+        return error_reply(400, "bad_request", str(error))
+    queues = [
+        {"name": queue.name, "vhost": queue.vhost_name, "type": QUORUM}
+        for queue, fits in zip(down, fitting, strict=True)
+        if fits
+    ]
+    if queues:
+        return failed("There are quorum queues without an elected leader", queues=queues)
     return reply({"status": "ok"})
 
 

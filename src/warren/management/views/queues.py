@@ -1,7 +1,7 @@
 """Queues as JSON, in RabbitMQ's form."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Required, TypedDict
+from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -48,14 +48,16 @@ _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
 class ReplicaShape(TypedDict):
     """A replica of a quorum queue.
 
-    Its log is that of the leader up to `match`, and synced up to `durable`.
+    Its log is that of the leader up to `match`, and synced up to `durable`. If it is not trusted, `reason`
+    says why its data may not be complete.
     """
 
     node: str
     role: str
     match: int
     durable: int
-    state: Literal["whole", "suspect"]
+    state: Literal["whole", "untrusted"]
+    reason: NotRequired[str]
 
 
 class _Fields(TypedDict, total=False):
@@ -131,7 +133,7 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
         "policy": policies[0].name if policies[0] else None,
         "recoverable_slaves": None,
         **no_reductions(ranges.data_rates),
-        "state": "running",
+        "state": "down" if live.is_down else "running",
         **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, ranges.time), ranges.lengths),
     }
     stats = message_stats(
@@ -235,7 +237,8 @@ def _replicated(node: ManagedNode, live: LocalQueue, status: ReplicationStatus) 
                 "role": status.role,
                 "match": status.last_index,
                 "durable": status.written_index,
-                "state": "whole" if status.is_whole else "suspect",
+                "state": "untrusted" if status.untrusted else "whole",
+                **({"reason": status.untrusted} if status.untrusted else {}),
             }
         ],
     }

@@ -75,7 +75,13 @@ class QuorumGroup:
     )  # fmt: skip
 
     def __init__(
-        self, log: GroupLog, store: MessageStore, owner: GroupOwner, incarnation: Incarnation
+        self,
+        log: GroupLog,
+        store: MessageStore,
+        owner: GroupOwner,
+        incarnation: Incarnation,
+        *,
+        settled: Sequence[SettledRun] = (),
     ) -> None:
         self._log = log
         self._store = store
@@ -100,8 +106,8 @@ class QuorumGroup:
         self._proposed: deque[PendingBatch] = deque()
         # Level -> the reach that was proposed last.
         self._reach_asked: dict[int, int] = {}
-        # What entries of earlier runs have settled.
-        self._settled_before: list[SettledRun] = []
+        # What entries of earlier runs have settled; `settled` is of those that are not in the log any more.
+        self._settled_before: list[SettledRun] = [*settled]
         # Who waits for it to open.
         self._opening: list[Callable[[], None]] = []
         # Level -> the position behind the last message that has entered the queue.
@@ -262,7 +268,6 @@ class QuorumGroup:
             commit_index=replica.hard_state.commit,
             applied_index=replica.log.applied,
             snapshot_index=log.snapshot.index,
-            is_whole=not log.untrusted,
             quarantined_count=quarantined_count,
         )
 

@@ -22,6 +22,7 @@ cdef class QuorumQueue(ClassicQueue):
     cdef dict _found
     cdef list _restoring
     cdef object _quarantine
+    cdef object _untrusted
 
     @cython.locals(stored=StoredMessage, group=QuorumGroup)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1

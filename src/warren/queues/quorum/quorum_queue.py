@@ -5,7 +5,7 @@ decide is decided here, with the code of the classic queue, and takes effect for
 committed. Transient messages are stored like persistent ones.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from warren.errors import NotFound, ResourceLocked
 from warren.limits_raft import REACH_AHEAD_MAX, UNCOMMITTED_BYTES_MAX
@@ -15,15 +15,16 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_of, stored_copy
 from warren.queues.backlog import Backlog
 from warren.queues.classic import ClassicQueue
-from warren.queues.queue import ACCEPTED, REFUSED, Delivery, PeekedMessage, QueueHost, new_delivery
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
 from warren.queues.queue_counts import QueueCounts
-from warren.queues.quorum.batch_codec import HoldReason
+from warren.queues.quorum.batch_codec import HoldReason, SettledRun
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quarantined_messages import QuarantinedMessages
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
+from warren.queues.quorum.untrusted_replica import UntrustedReplica
 from warren.queues.replication_status import ReplicationStatus, in_memory
 from warren.queues.unacked_pager import UnackedPager
 from warren.store.group_log import GroupLog
@@ -43,7 +44,7 @@ class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_found", "_group", "_incarnation", "_quarantine", "_restoring", "_stores",
+        "_backlogs", "_found", "_group", "_incarnation", "_quarantine", "_restoring", "_stores", "_untrusted",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +60,8 @@ class QuorumQueue(ClassicQueue):
         # None without a store: it is a queue in memory then.
         self._group: QuorumGroup | None = None
         self._stores: Stores | None = None
+        # The replica of a queue that is down.
+        self._untrusted: UntrustedReplica | None = None
         # The backlog of each priority level that is in use.
         self._backlogs: dict[int, QuorumBacklog] = {}
         # What was recovered, by priority level, until the group opens.
@@ -75,7 +78,14 @@ class QuorumQueue(ClassicQueue):
         if log is None:
             log = GroupLog.create(store, number, ONLY_REPLICA, encode_configuration(ALONE))
         self._stores = stores
-        self._group = QuorumGroup(log, store, self, self._incarnation)
+        if log.untrusted:
+            self._untrusted = UntrustedReplica(log)
+        else:
+            self._lead(log, stores)
+
+    def _lead(self, log: GroupLog, stores: Stores, settled: Sequence[SettledRun] = ()) -> None:
+        """Begin to replicate the queue in `log`; `settled` are messages that have left the queue."""
+        self._group = QuorumGroup(log, stores.persistent, self, self._incarnation, settled=settled)
         self._ready = self._new_backlog(self._make_backlog)
         self._unacked_pager = UnackedPager(stores)
         self._group.start()
@@ -90,7 +100,9 @@ class QuorumQueue(ClassicQueue):
 
     def restore(self, level: int, found: RecoveredQueue) -> None:
         """Restore the messages of priority `level` that a store has `found`, when the group has opened."""
-        if self._group is None:
+        if self._untrusted is not None:
+            self._untrusted.found[level] = found
+        elif self._group is None:
             ClassicQueue.restore(self, level, found)
         else:
             self._found[level] = found
@@ -98,7 +110,23 @@ class QuorumQueue(ClassicQueue):
     @property
     def is_restored(self) -> bool:
         """True if the group has opened, so that the messages of earlier runs are there."""
-        return self._group is None or self._group.is_open
+        return self._untrusted is None and (self._group is None or self._group.is_open)
+
+    @property
+    def is_down(self) -> bool:
+        """True while its replica is not trusted: nothing is accepted, confirmed or delivered."""
+        return self._untrusted is not None
+
+    def recover(self) -> None:
+        """Accept what is missing if the queue is down: it opens soon, with what is readable."""
+        untrusted, stores = self._untrusted, self._stores
+        if untrusted is not None and stores is not None:
+            settled = untrusted.accept()
+            self._found = untrusted.found
+            self._untrusted = None
+            self.touch()
+            self._schedule()
+            self._lead(untrusted.log, stores, settled)
 
     def last_place(self, message: Message) -> int:
         """The place that `message`, which was the last one published, has when it is committed."""
@@ -109,7 +137,7 @@ class QuorumQueue(ClassicQueue):
         """True if so much waits for a commit that a message of `byte_count` may not be in the next write."""
         group = self._group
         if group is None:
-            return False
+            return self._untrusted is not None
         waiting = group.pending_bytes
         return not group.is_open or (waiting > 0 and waiting + byte_count > _PROPOSED_SIZE_MAX)
 
@@ -119,6 +147,8 @@ class QuorumQueue(ClassicQueue):
 
     def replication_status(self) -> ReplicationStatus | None:
         """Its replica on this node; in memory, that of a group without a log."""
+        if self._untrusted is not None:
+            return self._untrusted.status()
         group, quarantined_count = self._group, self._quarantine.count
         return in_memory(quarantined_count) if group is None else group.status(quarantined_count)
 
@@ -130,9 +160,11 @@ class QuorumQueue(ClassicQueue):
     # --- what clients and others do ---------------------------------------------------------------
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
-        """Propose `message`; REFUSED if the queue is full and rejects publishes."""
+        """Propose `message`; REFUSED if the queue is full and rejects publishes, or down."""
         group = self._group
         if group is None:
+            if self._untrusted is not None:
+                return _REFUSED
             return ClassicQueue.publish(self, message, confirmation, sequence)
         self.published_count += 1
         if not self.is_dirty:
@@ -154,6 +186,7 @@ class QuorumQueue(ClassicQueue):
                 f"cannot obtain access to locked queue '{self.name}' in vhost '{self.vhost_name}'. basic.get"
                 " operations are not supported by quorum queues with single active consumer"
             )
+        self._check_up()
         group = self._group
         while group is not None and not (group.is_open and self._is_deliverable()):
             self._want_reach()
@@ -167,6 +200,11 @@ class QuorumQueue(ClassicQueue):
         """The numbers of its ready messages and of its consumers, as soon as the group has opened."""
         await self._until_open()
         return self.counts()
+
+    def check_consumer(self, consumer: Consumer) -> None:
+        """Raise an AmqpError if `consumer` cannot be added, or the queue is down."""
+        self._check_up()
+        ClassicQueue.check_consumer(self, consumer)
 
     async def committed(self) -> None:
         """Wait until the group has committed what was proposed before."""
@@ -251,6 +289,8 @@ class QuorumQueue(ClassicQueue):
         """
         if self._group is not None:
             self._group.close()
+        if self._untrusted is not None:
+            self._discard(self._untrusted)
         for place in self._quarantine.places():
             self.remove_quarantined(place)
         return ClassicQueue.delete(self)
@@ -318,8 +358,25 @@ class QuorumQueue(ClassicQueue):
 
     # --- private ----------------------------------------------------------------------------------
 
+    def _check_up(self) -> None:
+        """Raise an AmqpError if the queue is down."""
+        if self._untrusted is not None:
+            raise self._untrusted.refusal(self.name, self.vhost_name)
+
+    def _discard(self, untrusted: UntrustedReplica) -> None:
+        """Release all that was found of the deleted queue."""
+        assert self._stores is not None
+        settings = QueueSettings(priority_max=max(untrusted.found, default=0) or None)
+        queue = ClassicQueue("", self.vhost_name, self._host, settings)
+        queue.attach_store(self._stores, untrusted.log.number)
+        for level, found in untrusted.found.items():
+            queue.restore(level, found)
+        queue.delete()
+        untrusted.log.drop()
+
     async def _until_open(self) -> None:
         """Wait until the group has opened, or was closed."""
+        self._check_up()
         group = self._group
         while group is not None and not group.is_open and not group.is_closed:
             await Committed(group)

@@ -115,7 +115,7 @@ def test_a_quorum_queue_has_the_fields_of_rabbitmq_and_its_replicas(node: Node) 
     assert (facts["term"], facts["commit_index"], facts["messages_quarantined"]) == (3, 8, 1)
     assert (facts["delivery_limit"], facts["single_active_consumer_ctag"]) == (20, None)
     assert facts["replicas"] == [
-        {"node": here, "role": "leader", "match": 10, "durable": 9, "state": "suspect"}
+        {"node": here, "role": "leader", "match": 10, "durable": 9, "state": "untrusted", "reason": "damage"}
     ]
 
 
@@ -132,7 +132,7 @@ class ReplicatedQueue(ClassicQueue):
             commit_index=8,
             applied_index=7,
             snapshot_index=2,
-            is_whole=False,
+            untrusted="damage",
             quarantined_count=1,
             dead_letter_count=2,
             dead_letter_bytes=30,

@@ -1,0 +1,14 @@
+from libc.stdint cimport uint64_t
+
+from warren.model.confirm_listener cimport ConfirmListener
+from warren.store.group_state cimport GroupState
+from warren.store.message_store cimport MessageStore
+
+cdef class GroupContents(ConfirmListener):
+    cdef MessageStore _store
+    cdef GroupState _state
+    cdef dict _messages
+
+    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
+    cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
+    cpdef uint64_t end(self, int level) except? 0

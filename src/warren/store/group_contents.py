@@ -1,0 +1,143 @@
+"""What the Raft log of one replica of a group contains, without changing it; `group_log` does that."""
+
+from collections.abc import Iterable, Iterator
+
+from warren.limits_raft import GROUP_TAIL_SIZE_MAX
+from warren.model.confirm_listener import ConfirmListener
+from warren.model.message import StoredMessage
+from warren.store.cursor import QueueCursor
+from warren.store.group_record import GroupEntry, GroupHardState, GroupSnapshot
+from warren.store.group_state import GroupState
+from warren.store.message_store import MessageStore
+
+
+class GroupContents(ConfirmListener):
+    """The entries, the snapshot and the hard state of a replica, and where its messages are."""
+
+    def __init__(self, store: MessageStore, state: GroupState) -> None:
+        self._store = store
+        self._state = state
+        # The messages of each entry: themselves until they are written, then their locations; a location of 0
+        # for one that was settled before the store was opened.
+        self._messages: dict[int, list[StoredMessage | int]] = {}
+
+    @property
+    def number(self) -> int:
+        """The number of the group, which is that of its queue."""
+        return self._state.number
+
+    @property
+    def replica(self) -> int:
+        """The number of the replica within its group."""
+        return self._state.replica
+
+    @property
+    def untrusted(self) -> str:
+        """Why this replica may have forgotten what it promised; empty if it can be trusted.
+
+        An untrusted replica must neither vote nor be counted until it has everything from a leader.
+        """
+        return self._state.reason
+
+    @property
+    def hard(self) -> GroupHardState:
+        """The term, the vote, and the highest index known as committed."""
+        return GroupHardState(self._state.hard.term, self._state.hard.vote, self._state.commit)
+
+    @property
+    def snapshot(self) -> GroupSnapshot:
+        """The latest snapshot; the entries begin behind its index."""
+        return self._state.snapshot
+
+    @property
+    def first(self) -> int:
+        """The index of the first entry, whether or not there is any."""
+        return self._state.first
+
+    @property
+    def last(self) -> int:
+        """The index of the last entry, or of the snapshot if there is none."""
+        return self._state.last
+
+    def term(self, index: int) -> int:
+        """The term of the entry `index`, or of the snapshot; IndexError if it is neither."""
+        snapshot = self._state.snapshot
+        if index == snapshot.index:
+            return snapshot.term
+        self._check_index(index)
+        return self._state.entry(index).term
+
+    def entries(self, first: int, last: int, size_max: int) -> list[GroupEntry]:
+        """The entries from `first` to `last`, as many as have `size_max` bytes, but one at least.
+
+        IndexError if one of them does not exist.
+        """
+        self._check_index(first)
+        self._check_index(last)
+        found: list[GroupEntry] = []
+        size = 0
+        for index in range(first, last + 1):
+            entry = self._state.entry(index)
+            size += entry.size
+            if found and size > size_max:
+                break
+            found.append(entry)
+        return found
+
+    def messages(self, index: int) -> list[StoredMessage | None]:
+        """The messages of entry `index`, in order; None for each one that is settled or unreadable."""
+        self._check_index(index)
+        entry, reader = self._state.entry(index), self._store.reader()
+        found: list[StoredMessage | None] = []
+        for (cursor, position), message in zip(self._places(entry), self._messages[index], strict=True):
+            if cursor.has(position):
+                found.append(None)
+            elif isinstance(message, int):
+                found.append(reader.read(message))
+            else:
+                found.append(message)
+        return found
+
+    def stored(self, level: int, position: int) -> int:
+        """The position in the store of the message at `position` of `level` in the group."""
+        return self._state.stored(level, position)
+
+    def logical(self, level: int, stored: int) -> int:
+        """The position in the group of the message at position `stored` of `level` in the store."""
+        return self._state.logical(level, stored)
+
+    def logical_ranges(self, level: int, first: int, end: int) -> Iterator[tuple[int, int]]:
+        """The ranges of positions in the group at positions `first` up to `end` of `level` in the store."""
+        return self._state.logical_ranges(level, first, end)
+
+    def end(self, level: int) -> int:
+        """The position behind the last message of `level` in the group."""
+        return self._state.ends.get(level, 0)
+
+    def levels(self) -> list[int]:
+        """The priority levels of which the group has had messages, in ascending order."""
+        return sorted(self._state.ends)
+
+    @property
+    def tail_size(self) -> int:
+        """The size in bytes of the entries behind the snapshot, without messages."""
+        return self._state.tail_size
+
+    def has_space(self, size: int) -> bool:
+        """True if an entry of `size` bytes, without its messages, can be appended before a snapshot."""
+        return self._state.tail_size + size <= GROUP_TAIL_SIZE_MAX
+
+    # --- private ----------------------------------------------------------------------------------
+
+    def _places(self, entry: GroupEntry) -> Iterable[tuple[QueueCursor, int]]:
+        """The cursor and the position in the store of each message of `entry`."""
+        for run in entry.runs:
+            cursor = self._store.cursor(self._state.number, run.level)
+            # The messages of a run are next to each other in the store as well.
+            stored = self._state.stored(run.level, run.first)
+            for position in range(stored, stored + run.count):
+                yield cursor, position
+
+    def _check_index(self, index: int) -> None:
+        if not self._state.first <= index <= self._state.last:
+            raise IndexError(index)

@@ -1,0 +1,17 @@
+"""Port: what the log of a Raft group tells whoever drives the group."""
+
+from typing import Protocol
+
+
+class GroupListener(Protocol):
+    """Receives how far the log of a group is durable, and when it is written next."""
+
+    def prepare(self) -> None:
+        """Append to the log what belongs to the batch that is about to be made.
+
+        Called once after `GroupLog.announce` or `announce_later`. What cannot be appended now must not be
+        announced again by this call, but when it can be.
+        """
+
+    def written(self, ticket: int, index: int, term: int) -> None:
+        """All changes up to number `ticket` are synced; the last entry was `index` of `term` then."""
