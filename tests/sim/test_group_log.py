@@ -2,7 +2,8 @@
 
 After each crash the log of a group is one that it had since the last change that was told as durable, with
 its hard state, which never goes back. Every message of it is there unless it was settled, no message is there
-without its entry, and what the snapshot has as settled does not come back. Messages are placed, some of them
+without its entry, and what the snapshot has as settled does not come back. Snapshots of a leader are
+received, with messages at any positions, and installed or given up. Messages are placed, some of them
 for a classic queue too, and proposed as the next batch is made, or later, or never. A bit that rots in what
 was synced is never served: the replica is untrusted, or nothing of it has changed.
 """
@@ -75,6 +76,10 @@ class Group:
         # Messages that are not settled: themselves, or their locations.
         self.held: dict[Place, StoredMessage | int] = {}
         self.settled: set[Place] = set()
+        # Before each snapshot that was installed: the number of the change, and what was settled then.
+        self.installed: list[tuple[int, set[Place]]] = []
+        # The messages of a snapshot that is being received.
+        self.receiving: dict[Place, StoredMessage] = {}
         # What was placed and is in no entry.
         self.placed: list[tuple[int, StoredMessage]] = []
         self.propose: Callable[[Group], None] = lambda _: None
@@ -100,6 +105,11 @@ class Group:
         last = seen.entries[-1] if seen.entries else seen.snapshot
         assert (index, term) == (last.index, last.term)
 
+    def settled_as_of(self, seen: Seen) -> set[Place]:
+        """What may be missing in a log that is as `seen`."""
+        ticket = self.base + max(at for at, each in enumerate(self.history) if each is seen)
+        return next((settled for at, settled in self.installed if ticket < at), self.settled)
+
     def possible(self) -> list[Seen]:
         """What the group may have after a crash."""
         return self.history[max(self.told - self.base, 0) :]
@@ -113,6 +123,8 @@ class Simulation:
         self.body_sizes = BODY_SIZES[seed % 2]
         self.disk = SimulatedDisk(self.chance)
         self.groups: dict[int, Group] = {}
+        # The groups that have installed a snapshot.
+        self.installed: set[int] = set()
         self.store = self.open().store
         for number in GROUPS:
             group = self.groups[number] = Group(GroupLog.create(self.store, number, REPLICA, b"all"), {})
@@ -132,12 +144,57 @@ class Simulation:
     def step(self) -> None:
         actions: list[Callable[[], None]] = [self.append] * 3 + [self.settle] * 4 + [self.agree] * 3
         actions += [self.place] * 8 + [self.propose, self.unplace]
+        actions += [self.receive] * 2 + [self.install]
         actions += [self.promise, self.cut, self.compact, self.drain, self.publish, self.consume, self.read]
         actions += [self.store.commit] * 3 + [self.work] * 4 + [self.store.maintain]
         (self.crash if self.chance.random() < 0.04 else self.chance.choice(actions))()
 
     def any_group(self) -> Group:
-        return self.groups[self.chance.choice(GROUPS)]
+        """A group; a snapshot that it was receiving does not come to its end."""
+        group = self.groups[self.chance.choice(GROUPS)]
+        if group.receiving:
+            group.receiving = {}
+            group.log.discard_received()
+            group.note()
+        return group
+
+    def receive(self) -> None:
+        """Receive a few messages of a snapshot."""
+        group = self.groups[self.chance.choice(GROUPS)]
+        self.unplace(group)
+        for _ in range(self.chance.randrange(1, 4)):
+            place = (self.chance.choice(LEVELS), self.chance.randrange(30))
+            if place not in group.receiving:
+                group.receiving[place] = message = self.message()
+                group.log.receive(message, *place)
+
+    def install(self) -> None:
+        """Install the snapshot that is being received, of any group."""
+        group = self.groups[self.chance.choice(GROUPS)]
+        log, received = group.log, group.receiving
+        self.unplace(group)
+        ends = {
+            level: max((position + 1 for at, position in received if at == level), default=0)
+            + self.chance.choice([0, 0, 3])
+            for level in LEVELS
+        }
+        settled = {
+            (level, position) for level in LEVELS for position in range(ends[level])
+            if (level, position) not in received
+        }  # fmt: skip
+        index = max(log.last, log.hard.commit) + self.chance.choice([1, 2, 9])
+        machine = b" ".join(b"%d.%d" % place for place in sorted(settled))
+        snapshot = GroupSnapshot(index=index, term=log.hard.term, configuration=b"all", machine=machine)
+        held = [(level, log.stored(level, at), message) for (level, at), message in group.held.items()]
+        log.install(snapshot, ends, held)
+        self.installed.add(log.number)
+        group.installed.append((log.ticket, group.settled))
+        group.settled = settled
+        group.held = dict(received)
+        group.bodies = {place: message.body for place, message in received.items()}
+        group.receiving = {}
+        group.commit = index
+        group.note()
 
     def message(self) -> StoredMessage:
         self.number += 1
@@ -178,7 +235,7 @@ class Simulation:
 
     def propose_sometimes(self, group: Group) -> None:
         """Propose what was placed, as the next batch is made; or else it waits."""
-        if self.chance.random() < 0.8:
+        if self.chance.random() < 0.8 and not group.receiving:
             self.propose(group)
 
     def propose(self, group: Group | None = None) -> None:
@@ -355,6 +412,7 @@ class Simulation:
         matching = [seen for seen in possible if (seen.snapshot, seen.entries) == (log.snapshot, entries)]
         assert matching, "the log is none that the group had since it was told to be durable"
         assert all(entry.term <= log.hard.term for entry in entries)
+        settled = group.settled_as_of(matching[-1])
         gone = {tuple(map(int, place.split(b"."))) for place in log.snapshot.machine.split()}
         held: dict[Place, StoredMessage | int] = {}
         for level in LEVELS:
@@ -366,11 +424,11 @@ class Simulation:
                 stored, place = log.stored(level, position), (level, position)
                 body = found.pop(stored, None)
                 if body is None:
-                    assert place in group.settled, f"{place} of an entry is lost"
+                    assert place in settled, f"{place} of an entry is lost"
                 else:
                     assert body == matching[-1].bodies[place]
                     assert place not in gone, "what the snapshot has as settled came back"
-                    assert not is_settled or place not in group.settled
+                    assert not is_settled or place not in settled
                     held[place] = locations[stored]
             assert not found, "there is a message without an entry"
         went_on = Group(log, dict(matching[-1].bodies))
@@ -424,9 +482,11 @@ def test_a_bit_that_rots_makes_the_replicas_untrusted(seed: int, monkeypatch: py
     assert recovered.damage
     assert recovered.end is StoreEnd.DAMAGED
     assert {*recovered.groups} == {*GROUPS}
-    assert all(log.untrusted for log in recovered.groups.values())
+    untrusted = {number for number, log in recovered.groups.items() if log.untrusted}
+    # What was written before a snapshot was received does not concern the replica any more.
+    assert untrusted >= {*GROUPS} - simulation.installed
     # It stays untrusted, although its records are written anew.
     recovered.store.commit()
     disk.advance()
     disk.die()
-    assert all(log.untrusted for log in simulation.open().groups.values())
+    assert all(simulation.open().groups[number].untrusted for number in untrusted)

@@ -22,6 +22,8 @@ cdef class GroupLog(GroupContents):
     cdef list _placed
     cdef bytearray _placed_levels
     cdef dict _placed_ends
+    cdef dict _received
+    cdef uint64_t _received_since
     cdef bint _is_listed
     cdef object _unwritten
     cdef object _void

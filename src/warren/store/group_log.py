@@ -3,7 +3,8 @@
     place ─▶ messages ─ append ─▶ an ENTRY      ┐
     promise ─▶ HARD, before any entry           ├─▶ one batch of the store ─▶ synced ─▶ written
     cut, unplace ─▶ CUT                         │
-    compact ─▶ STATE, instead of all these      ┘
+    compact ─▶ STATE, instead of all these      │
+    receive ─▶ messages ─ install ─▶ STATE      ┘
 
 A message is placed at once, so that one record serves all queues that it is routed to; the entry that
 proposes it follows as the batch is made (`GroupListener.prepare`), or later, or never: then `unplace` makes
@@ -20,7 +21,7 @@ entries are released when the CUT is durable, and their positions in the store a
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from warren.limits_raft import (
     GROUP_COMMANDS_SIZE_MAX,
@@ -76,6 +77,9 @@ class GroupLog(GroupContents):
         self._placed: list[StoredMessage] = []
         self._placed_levels = bytearray()
         self._placed_ends: dict[int, int] = {}
+        # Messages of a snapshot that is being received: level -> (position in the group, message).
+        self._received: dict[int, list[tuple[int, StoredMessage]]] = {}
+        self._received_since = 0
         # True while the store has this log on its list for the next batch.
         self._is_listed = False
         # The entries among the changes in progress: (number, index).
@@ -237,10 +241,88 @@ class GroupLog(GroupContents):
         self._is_state_due = True
         self._changed(len(snapshot.machine))
 
+    def receive(self, message: StoredMessage, level: int, position: int) -> None:
+        """Store `message` of a snapshot, at `position` of `level` in the group; once for each position.
+
+        `install` follows, or `discard_received`; nothing is placed, appended or cut before. After a crash in
+        between the message is void, as one without an entry is.
+        """
+        state, store = self._state, self._store
+        if not self._received:
+            self.unplace()
+            self._received_since = store.written >> _SEGMENT_SHIFT
+        top = state.stored(level, state.ends.get(level, 0))
+        store.append(message, store.cursor(state.number, level), top + position)
+        self._received.setdefault(level, []).append((position, message))
+
+    def discard_received(self) -> None:
+        """Make the messages void that were received for a snapshot that will not be installed."""
+        if not self._received:
+            return
+        state, received, self._received = self._state, self._received, {}
+        tops = {}
+        for level, messages in received.items():
+            top = state.stored(level, state.ends.get(level, 0))
+            tops[level] = top + max(position for position, _ in messages) + 1
+            cursor = self._store.cursor(state.number, level)
+            # The number of the CUT, which follows.
+            self._void.extend(
+                (self.ticket + 1, cursor, top + position, message) for position, message in messages
+            )
+        self._records.append((CUT, encode_cut(state.number, state.last + 1, self._skip(tops))))
+        self._changed(0)
+
+    def install(
+        self,
+        snapshot: GroupSnapshot,
+        ends: dict[int, int],
+        held: Iterable[tuple[int, int, StoredMessage | int]],
+    ) -> None:
+        """Replace everything by `snapshot`, which a leader has sent, and whose messages were received.
+
+        `ends` are the positions behind the last message of each level as of `snapshot`; what was not received
+        below them is settled. `held` are the messages of this replica that are not settled: level, position
+        in the store, and the message or its location. They are released when the snapshot is durable: until
+        then they belong to what was promised. From then on the replica is trusted. An untrusted one has to
+        `extend` its positions before anything is received.
+        ValueError if the snapshot is not ahead of what is known as committed.
+        """
+        state, store = self._state, self._store
+        if snapshot.index <= state.commit and not state.reason:
+            raise ValueError(f"snapshot {snapshot.index} where {state.commit} is committed")
+        for level, messages in self._received.items():
+            if max(position for position, _ in messages) >= ends.get(level, 0):
+                raise ValueError(f"a message of level {level} is behind snapshot {snapshot.index}")
+        _check_size("configuration", snapshot.configuration, GROUP_CONFIGURATION_SIZE_MAX)
+        _check_size("machine", snapshot.machine, GROUP_MACHINE_SIZE_MAX)
+        received, self._received = self._received, {}
+        if received:
+            since = self._received_since
+        else:
+            self.unplace()
+            since = store.written >> _SEGMENT_SHIFT
+        self._void.extend(
+            (self.ticket + 1, store.cursor(state.number, level), position, message)
+            for level, position, message in held
+        )
+        # Also of levels of which only void messages were stored.
+        levels = {*state.ends, *state.offsets, *ends}
+        tops = {level: state.stored(level, state.ends.get(level, 0)) for level in levels}
+        for level, end in ends.items():
+            places = sorted(position for position, _ in received.get(level, ()))
+            for first, behind in _holes(places, end):
+                cursor = store.cursor(state.number, level)
+                store.finish(cursor, tops[level] + first, tops[level] + behind)
+        state.install(snapshot, ends, tops, since)
+        self._messages.clear()
+        self._unwritten.clear()
+        self._is_state_due = True
+        self._changed(len(snapshot.machine))
+
     def extend(self, tops: dict[int, int]) -> None:
         """Count what is in the store up to the positions `tops` there, by level, as messages of the group.
 
-        `accept_loss` follows.
+        `accept_loss` follows, or `receive`.
         """
         self._state.extend(tops)
 
@@ -379,6 +461,8 @@ class GroupLog(GroupContents):
 
     def _has(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None) -> bool:
         """True if the messages of `entry` are there: `messages`, or the first ones of those placed."""
+        if self._received:
+            return False
         if messages is not None:
             return len(messages) == entry.message_count and not self._placed
         levels = b"".join(bytes((run.level,)) * run.count for run in entry.runs)
@@ -458,6 +542,15 @@ def _locate(messages: list[StoredMessage | int]) -> None:
             written = message
             if written.location:
                 messages[place] = written.location
+
+
+def _holes(places: list[int], end: int) -> Iterator[tuple[int, int]]:
+    """The ranges of positions below `end` that are not in the sorted `places`."""
+    behind = 0
+    for place in [*places, end]:
+        if place > behind:
+            yield behind, place
+        behind = place + 1
 
 
 def _locations(found: RecoveredQueue, first: int, count: int) -> list[int]:

@@ -146,6 +146,22 @@ class GroupState:
         """Do not trust this replica; the first reason counts."""
         self.reason = self.reason or reason
 
+    def install(
+        self, snapshot: GroupSnapshot, ends: dict[int, int], tops: dict[int, int], since: int
+    ) -> None:
+        """Replace everything by `snapshot`, whose messages are in the store from `tops` on, by level."""
+        self.snapshot = snapshot
+        self.snapshot_ends = dict(ends)
+        self.ends = dict(ends)
+        self.entries.clear()
+        self.tail_size = 0
+        self.offsets.clear()
+        self.move(PositionOffset(level, 0, top) for level, top in sorted(tops.items()) if top)
+        self.commit = max(self.commit, snapshot.index)
+        self.since = since
+        self.reason = ""
+        self.damage = []
+
     def extend(self, tops: dict[int, int]) -> None:
         """Count what is in the store up to the positions `tops` there, by level, as messages of the group."""
         for level, top in tops.items():
