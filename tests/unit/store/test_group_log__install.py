@@ -36,6 +36,8 @@ def test_a_snapshot_replaces_entries_and_messages() -> None:
     assert told.calls == []
     write(store, there)
     assert told.calls[-1] == (log.ticket, 9, 1)
+    # The space of the old messages is free.
+    assert store.segments[1].live == 2
     recovered = opened(there)
     found = recovered.groups[GROUP]
     assert (found.snapshot, found.first, found.last, found.untrusted) == (SNAPSHOT, 10, 9, "")
