@@ -10,15 +10,17 @@ from warren.simulation import simulation
 from warren.simulation.actions import Action, Kind, draw
 from warren.simulation.campaign import CampaignTotals, repeat, run_seed
 from warren.simulation.disk import SimulatedDisk
-from warren.simulation.history import Copy, History, Publisher, QueueSpecification, Violation
+from warren.simulation.history import History
+from warren.simulation.queue_history import Copy, Publisher, QueueSpecification
 from warren.simulation.shrinking import shrink
 from warren.simulation.topology import standard_topology
 from warren.simulation.vhost_unit import VhostUnit
+from warren.simulation.violation import Violation
 from warren.store.disk import DiskStep, SyncFile, WriteFile
 
 ACTIONS = 100
 # A run takes as long as a hundred of the store alone.
-RUNS = max(1, SEEDS // 20)
+RUNS = max(1, SEEDS // 30)
 # Seeds within which each mistake is found.
 PLANTED_SEEDS = 12
 
@@ -87,12 +89,13 @@ class Told:
     def __init__(self) -> None:
         self.history = History([QueueSpecification(vhost="/", name="orders")])
         self.queue = self.history.queues[0]
-        self.queue.exists = True
+        self.queue.defined()
         publisher = Publisher("a")
         for _ in range(3):
             id = self.history.next_id()
             copy = Copy(id, publisher, persistent=True, priority=0)
-            self.history.confirmed(self.history.published(id, [self.queue], copy))
+            route = self.history.route("/", "", "orders", {})
+            self.history.confirmed(self.history.published(id, route, copy))
 
 
 def test_a_message_behind_a_later_one_of_its_channel_is_found() -> None:

@@ -7,11 +7,13 @@ import pytest
 from warren.metadata.commands import PutVhost
 from warren.simulation.client import SimulatedClient
 from warren.simulation.disk import SimulatedDisk
-from warren.simulation.history import History, QueueSpecification, Violation
+from warren.simulation.history import History
 from warren.simulation.machine import SimulatedMachine
 from warren.simulation.network import SimulatedNetwork
 from warren.simulation.ports import SimulatedStorePort
+from warren.simulation.queue_history import QueueSpecification
 from warren.simulation.simulated_clock import SimulatedClock
+from warren.simulation.violation import Violation
 from warren.store.disk import SyncFile
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
@@ -51,11 +53,10 @@ class Bench:
         assert self.client.is_open
 
     def declare(self) -> None:
-        def exists(_: object) -> None:
-            self.queue.exists = True
-
+        endings = self.queue.existence.creating()
         declare = methods.QueueDeclare(queue="orders", durable=True)
-        self.client.channel(1).call(declare, methods.QueueDeclareOk, then=exists)
+        created = self.queue.existence.created
+        self.client.channel(1).call(declare, methods.QueueDeclareOk, then=lambda _: created(endings))
 
     def crash(self, way: str) -> None:
         """Crash, start again, and connect."""
@@ -70,7 +71,7 @@ class Bench:
         channel.is_confirming = True
         channel.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
         for _ in range(count):
-            channel.publish([self.queue], ("", "orders"), PERSISTENT, 20)
+            channel.publish(("", "orders"), PERSISTENT, 20)
 
 
 @pytest.mark.parametrize("way", ["kill", "cut_power", "stop"])
@@ -86,6 +87,19 @@ def test_what_was_confirmed_is_delivered_after_a_crash_and_a_start(way: str) -> 
     bench.flow()
     assert bench.arrived == [b"1 ", b"2 ", b"3 "]
     assert bench.machine.past_reports + bench.machine.node.reports == []
+
+
+@pytest.mark.parametrize("size", [8, 131_064, 131_065, 150_000, 400_000])
+def test_a_message_of_any_size_is_published_and_confirmed(size: int) -> None:
+    bench = Bench()
+    bench.connect()
+    bench.declare()
+    channel = bench.client.channel(1)
+    channel.is_confirming = True
+    channel.call(methods.ConfirmSelect(), methods.ConfirmSelectOk)
+    channel.publish(("", "orders"), PERSISTENT, size)
+    bench.flow()
+    assert (bench.history.tally.confirmed, bench.client.closed_by_broker) == (1, [])
 
 
 def test_a_full_disk_holds_confirms_back_until_there_is_room() -> None:
@@ -150,7 +164,7 @@ def test_a_queue_declared_after_its_failed_deletion_survives_a_crash(way: str) -
         bench.flow()
         bench.machine.clock.now += 300
         bench.machine.node.run_timers()
-    bench.queue.exists = True
+    bench.queue.defined()
     bench.publish(3)
     bench.flow()
     assert bench.history.tally.confirmed == 3

@@ -33,7 +33,7 @@ _MINUTE_S = 60
 )  # fmt: skip
 @click.option(
     "--definitions", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Use the virtual hosts, queues and policies of this file; without it, queues of all kinds.",
+    help="Use the queues, exchanges, bindings and policies of this file; without it, all kinds of them.",
 )  # fmt: skip
 @click.option(
     "--repeat", "repeated", type=click.Path(exists=True, dir_okay=False, path_type=Path),

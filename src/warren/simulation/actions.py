@@ -23,7 +23,8 @@ class Kind(Enum):
     POLICY = "policy"
     PUBLISH = "publish"
     PUBLISH_UNCONFIRMED = "publish-unconfirmed"
-    FAN_OUT = "fan-out"
+    ROUTE = "route"
+    UNBIND = "unbind"
     TRANSACTION = "transaction"
     CONSUME = "consume"
     CANCEL = "cancel"
@@ -41,13 +42,15 @@ class Kind(Enum):
     KILL = "kill"
     CUT_POWER = "cut-power"
     STOP = "stop"
+    OPERATE = "operate"
     INSPECT = "inspect"
 
 
 # How often each kind is drawn, relative to the others.
 _WEIGHTS = {
     Kind.CONNECT: 8, Kind.CUT: 2, Kind.CLOSE: 1, Kind.CLOSE_CHANNEL: 2, Kind.DECLARE: 8, Kind.DELETE: 1,
-    Kind.PURGE: 1, Kind.POLICY: 1, Kind.PUBLISH: 16, Kind.PUBLISH_UNCONFIRMED: 4, Kind.FAN_OUT: 6,
+    Kind.PURGE: 1, Kind.POLICY: 1, Kind.PUBLISH: 16, Kind.PUBLISH_UNCONFIRMED: 4, Kind.ROUTE: 8,
+    Kind.UNBIND: 1, Kind.OPERATE: 2,
     Kind.TRANSACTION: 4, Kind.CONSUME: 6, Kind.CANCEL: 1, Kind.GET: 5, Kind.ACK: 10, Kind.REQUEUE: 4,
     Kind.REJECT: 2, Kind.PASS: 16, Kind.SETTLE: 4, Kind.TIME: 4, Kind.JUMP: 1, Kind.FILL_DISK: 1,
     Kind.EMPTY_DISK: 2, Kind.FAIL_DISK: 1, Kind.KILL: 2, Kind.CUT_POWER: 3, Kind.STOP: 1, Kind.INSPECT: 1,

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct, field
 
 from warren.simulation.actions import Action, draw
-from warren.simulation.history import Tally, Violation
+from warren.simulation.history import Tally
 from warren.simulation.shrinking import shrink
 from warren.simulation.simulation import CLIENT_COUNT, RunOutcome, Simulation
 from warren.simulation.topology import Topology
+from warren.simulation.violation import Violation
 
 # Calls of a run that reduce its actions, after a violation.
 _SHRINK_TRIES_MAX = 300
@@ -56,6 +57,8 @@ class CampaignTotals(Struct, kw_only=True):
             f"{tally.published} messages published, {tally.confirmed} confirmed, "
             f"{tally.delivered} delivered, "
             f"{tally.redelivered} again, {tally.settled} acknowledged or rejected",
+            f"{tally.returned} returned, {tally.dead_lettered} delivered behind a chain of dead letters, "
+            f"{tally.from_streams} read from streams",
             f"{tally.promised} times a confirmed message had to be there, and it was: lost 0",
             f"{self.turns} turns, of at most {self.turn_work_max} methods and changes",
         ]

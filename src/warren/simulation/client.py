@@ -1,19 +1,32 @@
 """A client of a simulated broker: it speaks octets, and tells the history what it sends."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from warren.simulation.history import Copy, History, Publisher, QueueHistory, Violation
+from msgspec import Struct
+
+from warren.simulation.history import History, Promise, Route
 from warren.simulation.method_reader import MethodReader, ReceivedMethod, method_frame, publish_frames
+from warren.simulation.queue_history import Copy, Publisher, QueueHistory
+from warren.simulation.violation import Violation
 from warren.wire import methods
 from warren.wire.method import Method
 from warren.wire.properties import BasicProperties
 
 _HEADER = b"AMQP\x00\x00\x09\x01"
 _CAPABILITIES = {"consumer_cancel_notify": True, "connection.blocked": True, "publisher_confirms": True}
-_PERSISTENT, _TRANSIENT = 2, 1
+_PERSISTENT = 2
+_NO_ROUTE = 312
+_OFFSET_HEADER = "x-stream-offset"
 
-Promised = list[tuple[QueueHistory, Copy]]
+
+class _Unconfirmed(Struct):
+    """A publish that was not confirmed: its id, what its confirm is to promise, and where it went."""
+
+    id: int
+    promises: list[Promise]
+    route: Route
+    is_mandatory: bool
 
 
 class SimulatedChannel:
@@ -28,15 +41,18 @@ class SimulatedChannel:
         # True once one end has sent channel.close.
         self.is_closing = False
         self._sequence = 0
-        # What confirms are to promise, by sequence.
-        self._unconfirmed: dict[int, Promised] = {}
+        self._unconfirmed: dict[int, _Unconfirmed] = {}
+        # Mandatory messages, by id, that were neither returned nor confirmed; and those that were returned.
+        self._mandatory: dict[int, Route] = {}
+        self._returned: set[int] = set()
         # What the commit under way, or the next one, is to promise and to settle.
-        self._uncommitted: Promised = []
+        self._uncommitted: list[Promise] = []
         # Deliveries that were not settled, by tag; the second once they have arrived.
         self.written: dict[int, Copy] = {}
         self.arrived: dict[int, Copy] = {}
-        # The consumer that each of these went to.
+        # The consumer that each of these went to, and the queue that they came from.
         self._tags: dict[int, str] = {}
+        self._sources: dict[int, QueueHistory] = {}
         # The queues of consumers, and those of basic.get calls that were not answered, in order.
         self.consumers: dict[str, QueueHistory] = {}
         self._gets: deque[QueueHistory] = deque()
@@ -61,21 +77,29 @@ class SimulatedChannel:
         self._client.send(method_frame(self.number, method))
 
     def publish(
-        self, queues: Iterable[QueueHistory], route: tuple[str, str], properties: BasicProperties, size: int
+        self,
+        route: tuple[str, str],
+        properties: BasicProperties,
+        size: int,
+        *,
+        is_mandatory: bool = False,
     ) -> None:
-        """Publish a message of about `size` bytes to the exchange and key `route`, which has `queues`."""
+        """Publish a message of about `size` bytes to the exchange and with the key `route`."""
         history = self._client.history
         id = history.next_id()
         copy = Copy(id, self.publisher, properties.delivery_mode == _PERSISTENT, properties.priority or 0)
-        certain = history.published(id, queues, copy)
+        known = history.route(self._client.vhost, *route, properties.headers or {})
+        promises = history.published(id, known, copy)
+        if is_mandatory:
+            self._mandatory[id] = known
         if self.is_confirming:
             self._sequence += 1
-            self._unconfirmed[self._sequence] = certain
+            self._unconfirmed[self._sequence] = _Unconfirmed(id, promises, known, is_mandatory)
         elif self.is_transactional:
             # A queue that refuses messages is left out: a refusal ends the channel, after a part was done.
-            self._uncommitted += [one for one in certain if not one[0].specification.may_refuse]
+            self._uncommitted += [one for one in promises if not one.queue.specification.may_refuse]
         body = (b"%d " % id).ljust(size, b".")
-        publish = methods.BasicPublish(exchange=route[0], routing_key=route[1])
+        publish = methods.BasicPublish(exchange=route[0], routing_key=route[1], mandatory=is_mandatory)
         self._client.send(publish_frames(self.number, publish, properties, body))
 
     def commit(self) -> None:
@@ -89,26 +113,29 @@ class SimulatedChannel:
         self._gets.append(queue)
         self.call(methods.BasicGet(queue=queue.specification.name), methods.BasicGetOk, methods.BasicGetEmpty)
 
-    def consume(self, queue: QueueHistory, tag: str) -> None:
-        """Start a consumer."""
+    def consume(self, queue: QueueHistory, tag: str, offset: int = 0) -> None:
+        """Start a consumer; one of a stream begins at `offset`."""
         self.consumers[tag] = queue
-        self.call(
-            methods.BasicConsume(queue=queue.specification.name, consumer_tag=tag), methods.BasicConsumeOk
-        )
+        consume = methods.BasicConsume(queue=queue.specification.name, consumer_tag=tag)
+        if queue.stream is not None:
+            queue.stream.attached((self, tag), offset)
+            consume.arguments = {_OFFSET_HEADER: offset}
+        self.call(consume, methods.BasicConsumeOk)
 
     def acknowledge(self, tag: int, *, is_multiple: bool) -> None:
         """Acknowledge a delivery, or all up to it."""
-        for copy in self._settled(tag, is_multiple):
+        for copy in self._settled(tag, is_multiple).values():
             self._client.history.settled(copy, self)
         self._client.send(method_frame(self.number, methods.BasicAck(delivery_tag=tag, multiple=is_multiple)))
 
     def reject(self, tag: int, *, is_multiple: bool, is_requeued: bool) -> None:
         """Reject a delivery, or all up to it."""
-        for copy in self._settled(tag, is_multiple):
+        for one, copy in self._settled(tag, is_multiple).items():
             if is_requeued:
                 copy.holder = None
             else:
-                self._client.history.settled(copy, self)
+                self._client.history.rejected(self._sources[one], copy, self)
+        self._client.history.disturbed()
         nack = methods.BasicNack(delivery_tag=tag, multiple=is_multiple, requeue=is_requeued)
         self._client.send(method_frame(self.number, nack))
 
@@ -117,18 +144,19 @@ class SimulatedChannel:
         self.is_closing = True
         for copy in self.written.values():
             copy.holder = None
+        self._client.history.disturbed()
         self.call(
             methods.ChannelClose(reply_code=200, reply_text="done"),
             methods.ChannelCloseOk,
             then=lambda _: self._client.forget(self),
         )
 
-    def _settled(self, tag: int, is_multiple: bool) -> list[Copy]:
+    def _settled(self, tag: int, is_multiple: bool) -> dict[int, Copy]:
         # The broker may have written more up to this tag than has arrived, but not on one channel in order.
         tags = [one for one in self.arrived if one == tag or (is_multiple and one < tag)]
         for one in tags:
             self.written.pop(one, None)
-        return [self.arrived.pop(one) for one in tags]
+        return {one: self.arrived.pop(one) for one in tags}
 
     # --- what the broker has written ------------------------------------------------------------------
 
@@ -138,46 +166,70 @@ class SimulatedChannel:
         if isinstance(method, methods.BasicDeliver):
             tag = str(method.consumer_tag)
             self._tags[method.delivery_tag] = tag
-            self._written(self.consumers[tag], (self, tag), method, received.body)
+            self._written(self.consumers[tag], (self, tag), received)
         elif isinstance(method, methods.BasicGetOk):
             queue = self._gets.popleft()
-            self._written(queue, (self, queue), method, received.body)
+            self._written(queue, (self, queue), received)
         elif isinstance(method, methods.BasicGetEmpty):
             self._gets.popleft()
         elif isinstance(method, methods.BasicAck):
             self._confirmed(method.delivery_tag, method.multiple, is_acked=True)
         elif isinstance(method, methods.BasicNack):
             self._confirmed(method.delivery_tag, method.multiple, is_acked=False)
+        elif isinstance(method, methods.BasicReturn):
+            self._was_returned(received)
         elif isinstance(method, methods.BasicCancel):
             # Its queue is gone, or it has held a delivery for too long: what it held returns.
             for number, copy in self.written.items():
                 if self._tags.get(number) == method.consumer_tag:
                     copy.holder = None
+            self._client.history.disturbed()
         elif isinstance(method, methods.ChannelClose):
             self.is_closing = True
             self._client.history.released(self)
 
-    def _written(
-        self,
-        queue: QueueHistory,
-        consumer: object,
-        method: methods.BasicDeliver | methods.BasicGetOk,
-        body: bytes,
-    ) -> None:
-        id = int(body.split(b" ", 1)[0])
-        copy = self._client.history.delivered(queue, id, self, consumer, flag=method.redelivered)
+    def _written(self, queue: QueueHistory, consumer: object, received: ReceivedMethod) -> None:
+        method, history = received.method, self._client.history
+        assert isinstance(method, methods.BasicDeliver | methods.BasicGetOk)
+        id = _message_id(received)
+        if queue.stream is not None:
+            headers = received.properties.headers if received.properties is not None else None
+            offset = (headers or {}).get(_OFFSET_HEADER)
+            if not isinstance(offset, int):
+                raise Violation(f"message {id} of a stream has no offset: {headers}")
+            copy = history.read(queue, id, consumer, offset)
+        else:
+            copy = history.delivered(queue, id, self, consumer, flag=method.redelivered)
         if self.is_closing:
             copy.holder = None
         self.written[method.delivery_tag] = copy
+        self._sources[method.delivery_tag] = queue
 
     def _confirmed(self, sequence: int, is_multiple: bool, *, is_acked: bool) -> None:
         named = [one for one in self._unconfirmed if one == sequence or (is_multiple and one < sequence)]
         if not named:
             raise Violation(f"publish {sequence} is confirmed twice, or was not published")
         for one in named:
-            certain = self._unconfirmed.pop(one)
-            if is_acked:
-                self._client.history.confirmed(certain)
+            unconfirmed = self._unconfirmed.pop(one)
+            if not is_acked:
+                continue
+            is_returned = unconfirmed.id in self._returned
+            if unconfirmed.is_mandatory and not is_returned and unconfirmed.route.must_be_returned:
+                raise Violation(f"mandatory message {unconfirmed.id} reached no queue and was not returned")
+            if not is_returned:
+                self._client.history.confirmed(unconfirmed.promises)
+
+    def _was_returned(self, received: ReceivedMethod) -> None:
+        """A message came back: it must have been mandatory, and must have reached no queue."""
+        method, id = received.method, _message_id(received)
+        assert isinstance(method, methods.BasicReturn)
+        route = self._mandatory.get(id)
+        if route is None or id in self._returned or method.reply_code != _NO_ROUTE:
+            raise Violation(f"message {id} is returned, with {method.reply_code}, and nothing asked for that")
+        if route.must_not_be_returned:
+            raise Violation(f"mandatory message {id} is returned, and a queue should have got it")
+        self._returned.add(id)
+        self._client.history.tally.returned += 1
 
     # --- what arrives at the client ---------------------------------------------------------------------
 
@@ -238,6 +290,7 @@ class SimulatedClient:
         """The broker knows, or will know, that the connection is gone."""
         for channel in list(self.channels.values()):
             self.history.released(channel)
+        self.history.ending(self.name)
         self.channels = {}
 
     def channel(self, number: int) -> SimulatedChannel:
@@ -277,6 +330,8 @@ class SimulatedClient:
             for copy in channel.written.values():
                 copy.holder = None
             channel.is_closing = True
+        self.history.disturbed()
+        self.history.ending(self.name)
         self.send(method_frame(0, methods.ConnectionClose(reply_code=200, reply_text="Goodbye")))
 
     def note_written(self, data: bytes) -> int:
@@ -290,6 +345,7 @@ class SimulatedClient:
             elif isinstance(received.method, methods.ConnectionClose):
                 for each in self.channels.values():
                     self.history.released(each)
+                self.history.ending(self.name)
         return count
 
     def receive(self, data: bytes) -> None:
@@ -324,3 +380,8 @@ class SimulatedClient:
             self.closed_by_broker.append(f"{method.reply_code} {method.reply_text}")
             self.is_open = False
             self.send(method_frame(0, methods.ConnectionCloseOk()))
+
+
+def _message_id(received: ReceivedMethod) -> int:
+    """The id of a message, with which its body begins."""
+    return int(received.body.split(b" ", 1)[0])

@@ -1,107 +1,16 @@
-"""What clients of a simulated broker were told, and what must therefore be true: the promises of the guide.
-
-A `Copy` is one message in one queue. What is known of it follows from what clients have sent and what the
-broker has written; where both orders are possible, nothing is required.
-"""
+"""What clients of a simulated broker were told, and what must be true because of it."""
 
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
+from warren.simulation.chain_history import ChainHistory
+from warren.simulation.existence import Existence
+from warren.simulation.expected_routes import ExchangeSpecification, matches, reached
+from warren.simulation.queue_history import Copy, Publisher, QueueHistory, QueueSpecification
+from warren.simulation.stream_history import StreamHistory
+from warren.simulation.violation import Violation
 from warren.wire.table import Value
-
-
-class Violation(Exception):
-    """A promise was broken, as the text says."""
-
-
-class QueueSpecification(Struct, frozen=True, kw_only=True):
-    """A queue as clients declare it, and what it promises."""
-
-    vhost: str
-    name: str
-    durable: bool = True
-    exclusive: bool = False
-    auto_delete: bool = False
-    arguments: Mapping[str, Value] = field(default_factory=dict)
-    # False if it may drop messages: a limit of length or time, or one that a policy could set.
-    keeps_all: bool = True
-    # True if it refuses messages, which only publisher confirms tell.
-    may_refuse: bool = False
-    # The most messages that it may have; None is no limit.
-    length_max: int | None = None
-    # True if messages come from elsewhere too, such as dead letters.
-    takes_others: bool = False
-    # Where it is bound when it is declared: exchanges, with the empty routing key.
-    bound_to: tuple[str, ...] = ()
-    # True if clients may delete it.
-    can_be_deleted: bool = True
-
-    @property
-    def is_quorum(self) -> bool:
-        """True if it stores transient messages too, ignores priorities, and never forgets a delivery."""
-        return self.arguments.get("x-queue-type") == "quorum"
-
-
-class Publisher(Struct, eq=False):
-    """One channel that publishes: the order of its messages is kept in each queue."""
-
-    name: str
-
-
-class Copy(Struct, eq=False):
-    """One message in one queue."""
-
-    id: int
-    publisher: Publisher
-    persistent: bool
-    priority: int
-    # True while it must be there: it was confirmed, and nobody has settled it.
-    is_promised: bool = False
-    # True if a client has settled it, so that it may be gone; and true if it must be gone.
-    is_settled: bool = False
-    is_gone: bool = False
-    # True if the next delivery must have the flag `redelivered`.
-    is_delivered: bool = False
-    # Where it is delivered and not settled: a channel; None if nowhere.
-    holder: object | None = None
-    # The channel on which it was settled, until that is known to have arrived.
-    settled_on: object | None = None
-
-
-class QueueHistory(Struct, eq=False):
-    """What is known of one queue."""
-
-    specification: QueueSpecification
-    # True if it exists for certain: it was declared, and nothing has been sent since that could delete it.
-    exists: bool = False
-    # The channels with a deletion or a purge under way, and the number of deletions that were ever sent.
-    deleters: dict[object, None] = field(default_factory=dict)
-    epoch: int = 0
-    copies: dict[int, Copy] = field(default_factory=dict)
-
-    @property
-    def survives(self) -> bool:
-        """True if it exists again after a crash."""
-        return self.specification.durable and not self.specification.exclusive
-
-    def declared(self, epoch: int) -> None:
-        """A declaration was answered that was sent in `epoch`."""
-        if epoch == self.epoch and not self.deleters:
-            self.exists = True
-
-    def deleting(self, holder: object) -> None:
-        """A client deletes it on the channel `holder`."""
-        self.exists = False
-        self.epoch += 1
-        self.purging(holder)
-
-    def purging(self, holder: object) -> None:
-        """A client purges it on the channel `holder`: nothing that was sent to it so far is promised."""
-        self.deleters[holder] = None
-        for copy in self.copies.values():
-            copy.is_promised = False
-            copy.is_settled = True
 
 
 class Tally(Struct):
@@ -114,50 +23,127 @@ class Tally(Struct):
     settled: int = 0
     inspected: int = 0
     promised: int = 0
+    returned: int = 0
+    from_streams: int = 0
+    dead_lettered: int = 0
+
+
+class Promise(Struct, eq=False):
+    """A message that a queue gets for certain, unless what it depends on has changed before it arrives."""
+
+    queue: QueueHistory
+    copy: Copy
+    # The queue and the binding, with the number of requests to end them at the time of the publish.
+    existences: list[tuple[Existence, int]]
+
+
+class Route(Struct, eq=False):
+    """The queues that a message may reach, and what that depends on."""
+
+    # All that it reaches if they and their bindings exist by the time it arrives.
+    queues: list[QueueHistory] = field(default_factory=list)
+    # True if one of them may exist when it is sent.
+    is_possible: bool = False
+    # The existences that bring it to a queue for certain, by the queue's place in `queues`.
+    certain: dict[int, list[tuple[Existence, int]]] = field(default_factory=dict)
+    # All that could bring it to a queue, with their versions.
+    watched: list[tuple[Existence, int]] = field(default_factory=list)
+
+    @property
+    def must_be_returned(self) -> bool:
+        """True if no queue can have got it."""
+        is_unchanged = all(existence.version == version for existence, version in self.watched)
+        return not self.is_possible and is_unchanged
+
+    @property
+    def must_not_be_returned(self) -> bool:
+        """True if a queue has certainly got it."""
+        return any(_are_unchanged(existences) for existences in self.certain.values())
 
 
 class History:
     """Everything that clients and the broker have told each other, as far as a promise depends on it."""
 
-    def __init__(self, specifications: Iterable[QueueSpecification]) -> None:
-        self.queues = [QueueHistory(specification) for specification in specifications]
+    def __init__(
+        self, specifications: Iterable[QueueSpecification], exchanges: Iterable[ExchangeSpecification] = ()
+    ) -> None:
+        self.queues = [_new_queue(specification) for specification in specifications]
+        self.exchanges = list(exchanges)
         self.tally = Tally()
+        self.now = 0
         self._last_id = 0
         # The last message delivered for the first time, by consumer, publisher and priority.
         self._last: dict[tuple[object, Publisher, int], int] = {}
+        entries = {queue.specification.name: queue for queue in self.queues if queue.chain is not None}
+        # The first queues of the chains, by the names of all their queues.
+        self._entries = {
+            (queue.specification.vhost, queue.specification.name): entries[queue.specification.chain]
+            for queue in self.queues
+            if queue.specification.chain
+        }
 
     def next_id(self) -> int:
         """The id of a new message."""
         self._last_id += 1
         return self._last_id
 
-    def published(
-        self, id: int, queues: Iterable[QueueHistory], copy: Copy
-    ) -> list[tuple[QueueHistory, Copy]]:
-        """A client sends a message to `queues`, as far as they exist; returns what a confirm promises."""
-        self.tally.published += 1
-        certain = []
-        for queue in queues:
-            is_quorum = queue.specification.is_quorum
-            own = Copy(id, copy.publisher, copy.persistent or is_quorum, 0 if is_quorum else copy.priority)
-            queue.copies[id] = own
-            if queue.exists and not queue.deleters:
-                certain.append((queue, own))
-        return certain
+    # --- publishing -----------------------------------------------------------------------------------
 
-    def confirmed(self, copies: Iterable[tuple[QueueHistory, Copy]]) -> None:
+    def route(self, vhost: str, exchange: str, key: str, headers: Mapping[str, Value]) -> Route:
+        """Where a message goes that is published to `exchange` now."""
+        route = Route()
+        queues = [queue for queue in self.queues if queue.specification.vhost == vhost]
+        if not exchange:
+            for queue in queues:
+                if queue.specification.name == key:
+                    _add(route, queue, [queue.existence], is_certain=True)
+            return route
+        exchanges = {one.name: one for one in self.exchanges if one.vhost == vhost}
+        for name, is_certain in reached(exchanges, exchange, key, headers).items():
+            type = exchanges[name].type if name in exchanges else ""
+            for queue in queues:
+                for binding, existence in queue.bindings:
+                    is_matching = matches(type, binding, key, headers) if binding.source == name else False
+                    if is_matching is not False:
+                        certain = is_certain and is_matching is True
+                        _add(route, queue, [queue.existence, existence], is_certain=certain)
+        return route
+
+    def published(self, id: int, route: Route, copy: Copy) -> list[Promise]:
+        """A client sends a message; returns what a confirm promises."""
+        self.tally.published += 1
+        promises = []
+        for number, queue in enumerate(route.queues):
+            specification = queue.specification
+            is_kept = specification.is_quorum or specification.is_stream
+            own = Copy(id, copy.publisher, copy.persistent or is_kept, 0 if is_kept else copy.priority)
+            own.sent_at = self.now
+            queue.copies[id] = own
+            if queue.chain is not None:
+                queue.chain.disturbed()
+            if number in route.certain and not queue.deleters:
+                promises.append(Promise(queue, own, route.certain[number]))
+        return promises
+
+    def confirmed(self, promises: Iterable[Promise]) -> None:
         """The broker has confirmed a message: it must be in these queues if they still exist."""
         self.tally.confirmed += 1
-        for queue, copy in copies:
-            if queue.exists and queue.specification.keeps_all and not (copy.is_settled or copy.is_gone):
-                copy.is_promised = True
+        for promise in promises:
+            queue, copy = promise.queue, promise.copy
+            if _are_unchanged(promise.existences):
+                copy.is_confirmed = True
+                if queue.specification.keeps_all and not (copy.is_settled or copy.is_gone):
+                    copy.is_promised = not copy.is_uncertain
+
+    # --- deliveries -----------------------------------------------------------------------------------
 
     def delivered(
         self, queue: QueueHistory, id: int, holder: object, consumer: object, *, flag: bool
     ) -> Copy:
         """The broker has written a delivery of `id` from `queue` to `consumer`."""
         name = queue.specification.name
-        copy = queue.copies.get(id)
+        entry = self._entry(queue)
+        copy = entry.copies.get(id)
         self.tally.delivered += 1
         self.tally.redelivered += flag
         if copy is None:
@@ -168,21 +154,44 @@ class History:
             copy = queue.copies[id] = Copy(id, Publisher("elsewhere"), persistent=True, priority=0)
         if queue.specification.takes_others:
             return copy
-        if copy.is_gone:
-            raise Violation(f"message {id} of queue '{name}' came back after it was acknowledged and synced")
-        if copy.holder is not None:
-            raise Violation(f"message {id} of queue '{name}' is delivered to two consumers at the same time")
-        if copy.is_delivered and not flag:
-            raise Violation(f"message {id} of queue '{name}' is delivered again without the flag")
-        if not flag:
-            key = (consumer, copy.publisher, copy.priority)
-            last = self._last.get(key, 0)
-            if last > id:
-                raise Violation(f"message {id} of queue '{name}' is delivered behind message {last}")
-            self._last[key] = id
+        if not copy.is_uncertain:
+            if copy.is_gone:
+                raise Violation(
+                    f"message {id} of queue '{name}' came back after it was acknowledged and synced"
+                )
+            if copy.holder is not None:
+                raise Violation(
+                    f"message {id} of queue '{name}' is delivered to two consumers at the same time"
+                )
+        if entry.chain is not None:
+            self.tally.dead_lettered += entry is not queue
+            entry.chain.disturbed()
+        else:
+            self._check_first_delivery(name, copy, consumer, flag=flag)
         copy.is_delivered = True
         copy.holder = holder
         return copy
+
+    def _check_first_delivery(self, name: str, copy: Copy, consumer: object, *, flag: bool) -> None:
+        if copy.is_delivered and not flag:
+            raise Violation(f"message {copy.id} of queue '{name}' is delivered again without the flag")
+        if not flag:
+            key = (consumer, copy.publisher, copy.priority)
+            last = self._last.get(key, 0)
+            if last > copy.id:
+                raise Violation(f"message {copy.id} of queue '{name}' is delivered behind message {last}")
+            self._last[key] = copy.id
+
+    def read(self, queue: QueueHistory, id: int, consumer: object, offset: int) -> Copy:
+        """The broker has written a message of a stream; returns a copy that is not kept."""
+        self.tally.from_streams += 1
+        name = queue.specification.name
+        copy = queue.copies.get(id)
+        if copy is None:
+            raise Violation(f"message {id} is delivered from stream '{name}', to which nobody published it")
+        assert queue.stream is not None
+        queue.stream.delivered(consumer, offset, id)
+        return Copy(id, copy.publisher, persistent=True, priority=0)
 
     def settled(self, copy: Copy, holder: object) -> None:
         """A client has acknowledged or rejected a delivery: it may be gone, and is once that has arrived."""
@@ -192,43 +201,86 @@ class History:
         copy.is_promised = False
         copy.settled_on = holder
 
+    def rejected(self, queue: QueueHistory, copy: Copy, holder: object) -> None:
+        """A client has rejected a delivery: it is settled, unless the queue passes it on."""
+        entry = self._entry(queue)
+        if entry.chain is not None and not queue.specification.is_chain_end:
+            copy.holder = None
+            entry.chain.disturbed()
+        else:
+            self.settled(copy, holder)
+
     def released(self, holder: object) -> None:
         """A channel has ended: its deliveries return; what it settled last may not have arrived."""
         for queue in self.queues:
             queue.deleters.pop(holder, None)
+            for existence in queue.existences:
+                existence.released(holder)
             for copy in queue.copies.values():
                 if copy.holder is holder:
                     copy.holder = None
+                    if queue.chain is not None:
+                        queue.chain.disturbed()
                 if copy.settled_on is holder:
                     copy.settled_on = None
+
+    def ending(self, client: str) -> None:
+        """The connection of `client` ends, with the queues that belong to it."""
+        for queue in self.queues:
+            if queue.specification.owner == client:
+                queue.vanishing()
+
+    def disturbed(self) -> None:
+        """Deliveries return to their queues: messages of chains may move."""
+        for queue in self.queues:
+            if queue.chain is not None:
+                queue.chain.disturbed()
+
+    # --- rest and crashes -----------------------------------------------------------------------------
 
     def synced(self) -> None:
         """Nothing is under way, and everything is on the disk: what was settled is gone."""
         for queue in self.queues:
+            for existence in queue.existences:
+                existence.at_rest()
+            if queue.chain is not None:
+                queue.chain.at_rest(self.now)
             for copy in queue.copies.values():
                 if copy.settled_on is not None:
                     copy.settled_on = None
                     copy.is_gone = True
 
-    def crashed(self, *, is_power_lost: bool) -> None:
-        """The broker has ended, and what was not on the disk is lost."""
+    def crashed(self, *, is_power_lost: bool, is_restart: bool = False) -> None:
+        """The broker has ended, or, at a restart, a virtual host: what was not on the disk is lost."""
         self._last.clear()
         for queue in self.queues:
-            if not queue.survives:
-                queue.exists = False
+            for existence in queue.existences:
+                existence.crashed(survives=queue.survives, is_restart=is_restart)
             queue.deleters.clear()
             for copy in queue.copies.values():
                 copy.holder = None
                 copy.settled_on = None
+                if queue.chain is not None and queue.chain.may_be_moving(
+                    copy.sent_at, self.now, was_delivered=copy.is_delivered
+                ):
+                    copy.is_uncertain = True
+                    copy.is_promised = False
                 if not (queue.survives and copy.persistent):
                     copy.is_promised = False
                     copy.is_gone = True
                 if is_power_lost and not queue.specification.is_quorum:
                     # What was delivered since the last sync may be delivered again without the flag.
-                    copy.is_delivered = False
+                    copy.is_delivered = copy.is_delivered and queue.chain is not None
+            if queue.chain is not None:
+                queue.chain.disturbed()
+
+    # --- inspection -----------------------------------------------------------------------------------
 
     def inspected(self, queue: QueueHistory, ids: list[int]) -> None:
-        """All messages of `queue`, in the order of their delivery to the only consumer, are `ids`."""
+        """All messages of `queue`, in the order of their delivery to the only consumer, are `ids`.
+
+        What another channel holds is there as well.
+        """
         name = queue.specification.name
         self.tally.inspected += len(ids)
         there = set(ids)
@@ -237,14 +289,30 @@ class History:
         length_max = queue.specification.length_max
         if length_max is not None and len(ids) > length_max:
             raise Violation(f"queue '{name}' has {len(ids)} messages, more than {length_max}")
-        for copy in queue.copies.values():
-            self.tally.promised += copy.is_promised
-            if copy.is_promised and copy.id not in there:
-                raise Violation(
-                    f"message {copy.id} of queue '{name}' was confirmed and is lost; there are {ids}"
-                )
+        if queue.specification.chain:
+            return
+        self._check_promised(queue, there)
+        if queue.stream is not None:
+            queue.stream.inspected(len(ids))
         if not queue.specification.takes_others:
             self._check_order(queue, ids)
+
+    def chain_inspected(self, entry: QueueHistory, ids: list[int]) -> None:
+        """All messages of all queues of the chain that begins in `entry` are `ids`."""
+        for id in set(ids):
+            copy = entry.copies[id]
+            # It has arrived, wherever it was when the broker ended.
+            copy.is_promised = copy.is_promised or (copy.is_confirmed and not copy.is_settled)
+        self._check_promised(entry, set(ids))
+
+    def _check_promised(self, queue: QueueHistory, there: set[int]) -> None:
+        for copy in queue.copies.values():
+            self.tally.promised += copy.is_promised
+            if copy.is_promised and copy.id not in there and copy.holder is None:
+                raise Violation(
+                    f"message {copy.id} of queue '{queue.specification.name}' was confirmed and is lost; "
+                    f"there are {sorted(there)}"
+                )
 
     def _check_order(self, queue: QueueHistory, ids: list[int]) -> None:
         last: dict[tuple[Publisher, int], int] = {}
@@ -257,3 +325,37 @@ class History:
                     "same channel"
                 )
             last[key] = id
+
+    def _entry(self, queue: QueueHistory) -> QueueHistory:
+        """The queue that has the copies of `queue`: the first one of its chain."""
+        return self._entries.get((queue.specification.vhost, queue.specification.name), queue)
+
+
+def _new_queue(specification: QueueSpecification) -> QueueHistory:
+    queue = QueueHistory(specification, bindings=[(one, Existence()) for one in specification.bindings])
+    if specification.is_stream:
+        queue.stream = StreamHistory(specification.name, is_trimmed=not specification.keeps_all)
+    if specification.chain == specification.name:
+        ttl = specification.arguments["x-message-ttl"]
+        assert isinstance(ttl, int)
+        queue.chain = ChainHistory(ttl=ttl)
+    return queue
+
+
+def _add(route: Route, queue: QueueHistory, existences: list[Existence], *, is_certain: bool) -> None:
+    """Add a way to `queue`, which exists if all `existences` do."""
+    route.watched += [(existence, existence.version) for existence in existences]
+    if queue not in route.queues:
+        route.queues.append(queue)
+    route.is_possible = route.is_possible or all(existence.is_possible for existence in existences)
+    if (
+        is_certain
+        and not queue.specification.may_vanish
+        and all(existence.is_certain for existence in existences)
+    ):
+        way = [(existence, existence.endings) for existence in existences]
+        route.certain.setdefault(route.queues.index(queue), way)
+
+
+def _are_unchanged(existences: list[tuple[Existence, int]]) -> bool:
+    return all(existence.is_certain and existence.endings == endings for existence, endings in existences)

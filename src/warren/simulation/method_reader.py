@@ -11,6 +11,8 @@ from warren.wire.methods import BasicPublish, decode_method
 from warren.wire.properties import BasicProperties
 
 _END = b"\xce"
+# A frame with its header and its end is not larger than what was agreed on.
+_BODY_SIZE_MAX = FRAME_SIZE_MAX - 8
 
 
 class ReceivedMethod(Struct):
@@ -65,9 +67,10 @@ def method_frame(channel: int, method: Method) -> bytes:
 
 
 def publish_frames(channel: int, method: BasicPublish, properties: BasicProperties, body: bytes) -> bytes:
-    """The frames of a message, with its body in one frame."""
+    """The frames of a message, whose body is in as few frames as it fits into."""
     header = _frame(HEADER, channel, properties.encode(len(body)))
-    return method_frame(channel, method) + header + (_frame(BODY, channel, body) if body else b"")
+    pieces = (body[at : at + _BODY_SIZE_MAX] for at in range(0, len(body), _BODY_SIZE_MAX))
+    return method_frame(channel, method) + header + b"".join(_frame(BODY, channel, one) for one in pieces)
 
 
 def _frame(kind: int, channel: int, payload: bytes) -> bytes:

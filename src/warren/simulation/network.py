@@ -45,7 +45,8 @@ class SimulatedConnection:
         if written:
             self.to_client += written
             self.node.note_written(self.client.note_written(written))
-            self.server.output_written()
+            # That the socket has room again is told in a turn of its own.
+            self.node.measure(self.server.output_written)
 
     @property
     def can_pass_to_server(self) -> bool:

@@ -36,7 +36,7 @@ def test_it_uses_the_queues_of_a_definitions_file(tmp_path: Path) -> None:
     file.write_text(json.dumps(DEFINITIONS))
     result = CliRunner().invoke(simulate, ["--seeds", "2", "--actions", "60", "--definitions", str(file)])
     assert result.exit_code == 0, result.output
-    assert "simulating 2 queues" in result.output
+    assert "simulating 3 queues" in result.output
 
 
 def test_a_definitions_file_that_cannot_be_imported_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,129 @@
+"""What an operator of a simulated broker does, through the ports that the HTTP API uses."""
+
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from warren.access.operator import OPERATOR_USER
+from warren.errors import AmqpError
+from warren.metadata.commands import ClearPolicy, Json, SetPolicy
+from warren.metadata.definitions_import import import_commands
+from warren.metadata.users import PasswordHash
+from warren.model.coroutine_driver import Pending, drive
+from warren.simulation.machine import SimulatedMachine
+from warren.simulation.queue_history import QueueHistory
+from warren.simulation.simulated_node import SimulatedNode
+from warren.simulation.topology import POLICED
+from warren.vhost.definitions_check import check_definitions
+from warren.vhost.requester import Owner, Requester
+from warren.wire import methods
+
+_OWNER = "http"
+
+
+class OperatorActions:
+    """Imports definitions, changes policies, purges and deletes queues; a refusal is not an error."""
+
+    def __init__(self, chance: random.Random, machine: SimulatedMachine) -> None:
+        self._chance = chance
+        self._machine = machine
+
+    def perform(self, queue: QueueHistory) -> None:
+        """Do one of these, to `queue`."""
+        specification = queue.specification
+        if specification.is_defined or specification.owner:
+            return
+        action = self._chance.choice((self._import, self._purge, self._delete))
+        if action == self._import or queue.stream is None:
+            action(self._machine.node, queue)
+
+    def change_policy(self) -> None:
+        """Change or clear the policy of the queue that may have one."""
+        node = self._machine.node
+        vhost = next(iter(node.vhosts), "")
+        definition = self._chance.choice(({"max-length": 4}, {"message-ttl": 1_000}, None))
+        if definition is None:
+            node.propose(ClearPolicy(vhost=vhost, name="policy"))
+        else:
+            pattern = f"^{POLICED}$"
+            node.propose(SetPolicy(vhost=vhost, name="policy", pattern=pattern, definition=definition))
+
+    def _import(self, node: SimulatedNode, queue: QueueHistory) -> None:
+        """Import a definitions document with the queue and its bindings."""
+        specification = queue.specification
+        document: Json = {
+            "queues": [
+                {
+                    "vhost": specification.vhost,
+                    "name": specification.name,
+                    "durable": specification.durable,
+                    "auto_delete": specification.auto_delete,
+                    "arguments": dict(specification.arguments),
+                }
+            ],
+            "bindings": [
+                {
+                    "vhost": specification.vhost,
+                    "source": binding.source,
+                    "destination": specification.name,
+                    "destination_type": "queue",
+                    "routing_key": binding.key,
+                    "arguments": dict(binding.arguments),
+                }
+                for binding, _ in queue.bindings
+            ],
+        }
+        commands = check_definitions(import_commands(document, _no_hash), node.metadata).complete()
+        created = [(existence, existence.creating()) for existence in queue.existences]
+
+        def imported() -> None:
+            for existence, endings in created:
+                existence.created(endings)
+
+        async def propose() -> None:
+            for command in commands:
+                await node.journal.propose(command)
+
+        self._run(node, propose(), imported)
+
+    def _purge(self, node: SimulatedNode, queue: QueueHistory) -> None:
+        services = node.server.vhost_services.get(queue.specification.vhost)
+        if services is not None:
+            operation = object()
+            queue.purging(operation)
+            requester = Requester(services.authorizer(OPERATOR_USER), Owner(_OWNER))
+            purge = methods.QueuePurge(queue=queue.specification.name)
+            request = services.queue_service.purge_queue(requester, purge)
+            self._run(node, request, lambda: queue.purged(operation))
+
+    def _delete(self, node: SimulatedNode, queue: QueueHistory) -> None:
+        services = node.server.vhost_services.get(queue.specification.vhost)
+        if services is not None:
+            operation = object()
+            queue.deleting(operation)
+            requester = Requester(services.authorizer(OPERATOR_USER), Owner(_OWNER))
+            delete = methods.QueueDelete(queue=queue.specification.name)
+            request = services.queue_service.delete_queue(requester, delete)
+            self._run(node, request, lambda: queue.deleted(operation))
+
+    def _run(
+        self, node: SimulatedNode, request: Coroutine[Any, Any, object], then: Callable[[], None]
+    ) -> None:
+        """Run `request`, now and later, and do `then` when it has succeeded in the same run of the broker."""
+
+        async def run() -> None:
+            try:
+                await request
+            except AmqpError as error:
+                node.log.append(f"the operator is refused: {error}")
+                return
+            if not node.is_over:
+                then()
+
+        running: Coroutine[Pending, None, None] = run()
+        node.measure(lambda: drive(running))
+
+
+def _no_hash(password: str) -> PasswordHash:
+    """No user is imported."""
+    raise AssertionError(password)

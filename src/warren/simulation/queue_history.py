@@ -1,0 +1,159 @@
+"""What is known of one queue of a simulated broker, and of each message in it.
+
+A `Copy` is one message in one queue. What is known of it follows from what clients have sent and what the
+broker has written; where both orders are possible, nothing is required.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from warren.model.arguments import QUORUM, STREAM
+from warren.simulation.chain_history import ChainHistory
+from warren.simulation.existence import Existence
+from warren.simulation.expected_routes import BindingSpecification
+from warren.simulation.stream_history import StreamHistory
+from warren.wire.table import Value
+
+_KIND = "x-queue-type"
+
+
+class QueueSpecification(Struct, frozen=True, kw_only=True):
+    """A queue as clients declare it, and what it promises."""
+
+    vhost: str
+    name: str
+    durable: bool = True
+    # The client whose connection it belongs to; empty if it is not exclusive.
+    owner: str = ""
+    auto_delete: bool = False
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    # False if it may drop messages: a limit of length or time, or one that a policy could set.
+    keeps_all: bool = True
+    # True if it refuses messages, which only publisher confirms tell.
+    may_refuse: bool = False
+    # The most messages that it may have; None is no limit.
+    length_max: int | None = None
+    # True if messages come from elsewhere too, such as dead letters.
+    takes_others: bool = False
+    # What clients bind it to when they declare it.
+    bindings: tuple[BindingSpecification, ...] = ()
+    # The queue at the beginning of its chain of dead letters, which is never left; empty if it has none.
+    chain: str = ""
+    # True if it is the last one, which drops what is rejected.
+    is_chain_end: bool = False
+    # True if the definitions declare it, so that it is there after each start, and clients do not delete it.
+    is_defined: bool = False
+
+    @property
+    def is_quorum(self) -> bool:
+        """True if it stores transient messages too, ignores priorities, and never forgets a delivery."""
+        return self.arguments.get(_KIND) == QUORUM
+
+    @property
+    def is_stream(self) -> bool:
+        """True if its messages have offsets, and stay when they are acknowledged."""
+        return self.arguments.get(_KIND) == STREAM
+
+    @property
+    def may_vanish(self) -> bool:
+        """True if it may be deleted without a request."""
+        return self.auto_delete or "x-expires" in self.arguments
+
+
+class Publisher(Struct, eq=False):
+    """One channel that publishes: the order of its messages is kept in each queue."""
+
+    name: str
+
+
+class Copy(Struct, eq=False):
+    """One message in one queue."""
+
+    id: int
+    publisher: Publisher
+    persistent: bool
+    priority: int
+    # True while it must be there: it was confirmed, and nobody has settled it.
+    is_promised: bool = False
+    # True if a client has settled it, so that it may be gone; and true if it must be gone.
+    is_settled: bool = False
+    is_gone: bool = False
+    # True if the next delivery must have the flag `redelivered`.
+    is_delivered: bool = False
+    # Where it is delivered and not settled: a channel; None if nowhere.
+    holder: object | None = None
+    # The channel on which it was settled, until that is known to have arrived.
+    settled_on: object | None = None
+    # The time at which it was sent.
+    sent_at: int = 0
+    # True once it was confirmed; and true once a crash may have cut its dead-lettering short, after which it
+    # may be lost, or be in two queues.
+    is_confirmed: bool = False
+    is_uncertain: bool = False
+
+
+class QueueHistory(Struct, eq=False):
+    """What is known of one queue."""
+
+    specification: QueueSpecification
+    existence: Existence = field(default_factory=Existence)
+    bindings: list[tuple[BindingSpecification, Existence]] = field(default_factory=list)
+    # The channels with a deletion or a purge under way.
+    deleters: dict[object, None] = field(default_factory=dict)
+    copies: dict[int, Copy] = field(default_factory=dict)
+    # Of a stream, and of the chain of dead letters that begins here.
+    stream: StreamHistory | None = None
+    chain: ChainHistory | None = None
+
+    @property
+    def exists(self) -> bool:
+        """True if it exists for certain."""
+        return self.existence.is_certain
+
+    @property
+    def existences(self) -> list[Existence]:
+        """Those of the queue and of its bindings."""
+        return [self.existence, *(existence for _, existence in self.bindings)]
+
+    @property
+    def survives(self) -> bool:
+        """True if it exists again after a crash."""
+        return self.specification.durable and not self.specification.owner
+
+    def defined(self) -> None:
+        """The definitions, which have just been applied, have it with its bindings."""
+        for existence in self.existences:
+            existence.created(existence.creating())
+
+    def deleting(self, holder: object) -> None:
+        """A client deletes it on the channel `holder`."""
+        for existence in self.existences:
+            existence.ending(holder)
+        self.purging(holder)
+
+    def deleted(self, holder: object) -> None:
+        """The deletion on `holder` was answered."""
+        for existence in self.existences:
+            existence.ended(holder)
+        self.purged(holder)
+
+    def purged(self, holder: object) -> None:
+        """The purge on `holder` was answered."""
+        self.deleters.pop(holder, None)
+
+    def vanishing(self) -> None:
+        """The connection that it belongs to is ending."""
+        for existence in self.existences:
+            existence.vanishing()
+        for copy in self.copies.values():
+            # What was told to be there was in this queue, not in the next one with its name.
+            copy.is_gone = copy.is_gone or copy.is_promised or copy.is_delivered
+            copy.is_promised = False
+
+    def purging(self, holder: object) -> None:
+        """A client purges it on the channel `holder`: nothing that was sent to it so far is promised."""
+        self.deleters[holder] = None
+        for copy in self.copies.values():
+            copy.is_promised = False
+            copy.is_settled = True

@@ -1,0 +1,5 @@
+"""What a simulated broker has done wrong."""
+
+
+class Violation(Exception):
+    """A promise was broken, as the text says."""

@@ -1,0 +1,240 @@
+"""Mistakes of exchanges, exclusive queues, streams, dead-letter chains, metadata and turns are found."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from warren.metadata.commands import Bind
+from warren.simulation import client_actions
+from warren.simulation.actions import Action, Kind
+from warren.simulation.campaign import repeat
+from warren.simulation.disk import SimulatedDisk
+from warren.simulation.existence import Existence
+from warren.simulation.history import History
+from warren.simulation.network import SimulatedConnection
+from warren.simulation.queue_history import Copy, Publisher, QueueHistory
+from warren.simulation.simulation import TURN_WORK_MAX, Simulation
+from warren.simulation.stream_history import StreamHistory
+from warren.simulation.topology import Topology, standard_topology
+from warren.simulation.violation import Violation
+from warren.store.disk import DiskStep, SyncFile
+from warren.vhost.queue_service import QueueService
+from warren.vhost.requester import Owner
+
+
+def actions(*kinds: Kind, queue: str = "", count: int = 3) -> list[Action]:
+    """Actions of one client, on the queue with that name."""
+    names = [one.name for one in standard_topology().queues]
+    number = names.index(queue) if queue else 0
+    return [Action(kind, 0, number, count, seed) for seed, kind in enumerate(kinds)]
+
+
+def without(command: type[object], source: str) -> Topology:
+    """The standard topology for clients, and a broker whose definitions lack commands with that source."""
+    whole = standard_topology()
+    kept = [
+        one
+        for one in whole.definitions
+        if not (isinstance(one, command) and one.source == source)  # type: ignore[attr-defined]
+    ]
+    return Topology(definitions=kept, queues=whole.queues, exchanges=whole.exchanges)
+
+
+# --- exchanges and mandatory ----------------------------------------------------------------------------
+
+
+def test_a_binding_between_exchanges_that_is_missing_is_found() -> None:
+    declared = [one for name in ("routed", "filtered", "orders") for one in actions(Kind.DECLARE, queue=name)]
+    routes = [Action(Kind.ROUTE, 1, 0, 3, seed) for seed in range(40)]
+    settle = actions(Kind.SETTLE)
+    found = repeat(without(Bind, "nested"), [*declared, *settle, *routes, *settle])
+    assert "a queue should have got it" in found or "was confirmed and is lost" in found
+
+
+def test_what_was_unbound_may_be_there_until_that_is_answered() -> None:
+    binding, channel = Existence(), object()
+    binding.created(binding.creating())
+    assert binding.is_certain
+    binding.ending(channel)
+    assert (binding.is_certain, binding.is_possible) == (False, True)
+    binding.ended(channel)
+    assert not binding.is_possible
+
+
+def test_what_may_have_been_created_behind_its_end_may_be_there() -> None:
+    binding, channel = Existence(), object()
+    first = binding.creating()
+    binding.ending(channel)
+    binding.ended(channel)
+    assert binding.is_possible
+    binding.created(first)
+    assert not binding.is_certain
+
+
+# --- exclusive queues -----------------------------------------------------------------------------------
+
+
+def test_an_exclusive_queue_that_outlives_its_connection_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def keep(self: object, owner: Owner) -> None:
+        """Remove nothing."""
+
+    monkeypatch.setattr(QueueService, "remove_exclusive", keep)
+    declare = actions(Kind.DECLARE, Kind.SETTLE, Kind.CUT, queue="private0")
+    assert "exclusive queue 'private0' is there" in repeat(standard_topology(), declare)
+
+
+def test_a_message_that_outlives_its_exclusive_queue_is_found() -> None:
+    history = History([one for one in standard_topology().queues if one.name == "private0"])
+    queue = history.queues[0]
+    queue.defined()
+    copy = Copy(history.next_id(), Publisher("a"), persistent=True, priority=0)
+    history.confirmed(history.published(copy.id, history.route("/", "", "private0", {}), copy))
+    history.ending("client0")
+    with pytest.raises(Violation, match="came back"):
+        history.delivered(queue, copy.id, object(), "consumer", flag=False)
+
+
+# --- streams --------------------------------------------------------------------------------------------
+
+
+def read_stream() -> StreamHistory:
+    stream = StreamHistory("log", is_trimmed=False)
+    stream.attached("first", 0)
+    for offset, id in enumerate((5, 6, 7)):
+        stream.delivered("first", offset, id)
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("offset", "id", "text"),
+    [
+        (0, 6, "offset 0 of stream 'log' has message 6; it had 5"),
+        (1, 6, "delivers offset 1 instead of 0"),
+        (0, 8, "offset 0 of stream 'log' has message 8"),
+    ],
+)
+def test_a_stream_that_changes_or_has_a_gap_is_found(offset: int, id: int, text: str) -> None:
+    stream = read_stream()
+    stream.attached("second", 0)
+    with pytest.raises(Violation, match=text):
+        stream.delivered("second", offset, id)
+
+
+def test_a_message_at_two_offsets_of_a_stream_is_found() -> None:
+    with pytest.raises(Violation, match="message 5 of stream 'log' is at offsets 0 and 3"):
+        read_stream().delivered("first", 3, 5)
+
+
+def test_a_stream_that_is_shorter_than_it_was_is_found() -> None:
+    with pytest.raises(Violation, match="ends at offset 2; message 7 was at 2"):
+        read_stream().inspected(2)
+
+
+def test_a_stream_whose_files_are_not_synced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    do = SimulatedDisk._do
+    publish = [Kind.PUBLISH, Kind.SETTLE, Kind.CONSUME, Kind.SETTLE, Kind.CUT_POWER]
+    everything = actions(Kind.DECLARE, *publish * 4, queue="log", count=8)
+    assert repeat(standard_topology(), everything) == ""
+
+    def skip(self: SimulatedDisk, step: DiskStep) -> None:
+        is_of_streams = isinstance(step, SyncFile) and not step.name.endswith((".segment", "metadata"))
+        if not is_of_streams:
+            do(self, step)
+
+    monkeypatch.setattr(SimulatedDisk, "_do", skip)
+    found = repeat(standard_topology(), everything)
+    assert (
+        "stream 'log'" in found or "of queue 'log' was confirmed and is lost" in found or "damaged" in found
+    )
+
+
+# --- dead letters ---------------------------------------------------------------------------------------
+
+
+def chain() -> tuple[History, list[QueueHistory], Copy]:
+    """A chain at rest with one confirmed message."""
+    history = History([one for one in standard_topology().queues if one.chain])
+    for queue in history.queues:
+        queue.defined()
+    copy = Copy(history.next_id(), Publisher("a"), persistent=True, priority=0)
+    history.confirmed(history.published(copy.id, history.route("/", "", "first", {}), copy))
+    history.synced()
+    return history, history.queues, history.queues[0].copies[copy.id]
+
+
+@pytest.mark.parametrize("way", ["nothing", "waited", "delivered"])
+def test_a_message_of_a_chain_may_be_lost_only_while_it_may_be_moving(way: str) -> None:
+    history, queues, copy = chain()
+    if way == "delivered":
+        history.delivered(queues[0], copy.id, object(), "consumer", flag=False)
+    history.now += 3_000 if way == "waited" else 2_999
+    history.crashed(is_power_lost=False)
+    if way == "nothing":
+        with pytest.raises(Violation, match="was confirmed and is lost"):
+            history.chain_inspected(queues[0], [])
+    else:
+        history.chain_inspected(queues[0], [])
+
+
+def test_a_message_of_a_chain_that_was_found_again_must_stay() -> None:
+    history, queues, copy = chain()
+    history.now += 3_000
+    history.crashed(is_power_lost=True)
+    history.chain_inspected(queues[0], [copy.id])
+    history.synced()
+    history.crashed(is_power_lost=True)
+    with pytest.raises(Violation, match="was confirmed and is lost"):
+        history.chain_inspected(queues[0], [])
+
+
+def test_a_dead_letter_that_is_dropped_is_found() -> None:
+    publish = actions(Kind.PUBLISH, Kind.SETTLE, Kind.TIME, Kind.SETTLE, queue="first", count=8)
+    assert repeat(standard_topology(), publish) == ""
+    found = repeat(without(Bind, "dead-letters"), publish)
+    assert "of queue 'first' was confirmed and is lost" in found
+
+
+# --- metadata and turns ---------------------------------------------------------------------------------
+
+
+def test_metadata_that_a_power_cut_loses_are_found_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    do = SimulatedDisk._do
+
+    def skip(self: SimulatedDisk, step: DiskStep) -> None:
+        if not (isinstance(step, SyncFile) and step.name == "metadata"):
+            do(self, step)
+
+    monkeypatch.setattr(SimulatedDisk, "_do", skip)
+    found = [
+        repeat(standard_topology(), actions(Kind.DECLARE, Kind.SETTLE, Kind.CUT_POWER, queue=name))
+        for name in ("orders", "routed", "log")
+    ]
+    assert any("the metadata lack after a start" in one for one in found)
+
+
+def burst(monkeypatch: pytest.MonkeyPatch) -> Sequence[Action]:
+    """More small messages at once than a turn may handle, half of which are returned."""
+    monkeypatch.setattr(client_actions, "_SIZES", (8,))
+    settle, connect = actions(Kind.SETTLE), actions(Kind.CONNECT)
+    return [*connect, *settle, *actions(Kind.PUBLISH, queue="private1", count=2_500), *settle]
+
+
+def test_a_burst_is_worked_through_in_turns_within_their_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Simulation(standard_topology()).run(burst(monkeypatch))
+    assert outcome.tally.returned > TURN_WORK_MAX > outcome.turn_work_max
+
+
+def test_a_turn_that_does_not_end_at_its_budget_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def go_on(self: SimulatedConnection, size: int) -> None:
+        def receive() -> None:
+            self.server.receive(bytes(self.to_server))
+            while self.server.has_more:
+                self.server.process_more()
+
+        self.node.measure(receive)
+        self.to_server.clear()
+
+    monkeypatch.setattr(SimulatedConnection, "pass_to_server", go_on)
+    found = repeat(standard_topology(), burst(monkeypatch))
+    assert found.startswith("a turn did ")
+    assert int(found.split()[3]) > TURN_WORK_MAX
