@@ -141,6 +141,19 @@ def test_the_answer_to_an_empty_append_waits_for_the_entries_before_it() -> None
     assert ready.written.index == 12
 
 
+def test_an_append_behind_what_is_committed_is_answered_with_the_commit_index() -> None:
+    """Behind that, the log may be of a deposed leader: nothing that this message says verifies it."""
+    group = group_of_three()
+    group[2].step(RaftMessage(MessageKind.APPEND, 2, 1, 1, 11, 1, (Entry(1, 12), Entry(1, 13)), 11))
+    group.settle([2])
+    group[2].step(RaftMessage(MessageKind.APPEND, 2, 3, 2, 10, 1, (Entry(1, 11),), 11))
+    follower = group.members[2]
+    ready_of(follower)
+    follower.write()
+    [answer] = [message for message in follower.outbox if message.kind is MessageKind.APPEND_RESPONSE]
+    assert (answer.to, answer.index) == (3, 11)
+
+
 def test_a_leader_does_not_count_itself_before_its_entries_are_synced() -> None:
     group = group_of_three()
     group.isolate(3)
@@ -406,7 +419,7 @@ def test_a_change_that_a_snapshot_has_overtaken_changes_nothing() -> None:
     change = Entry(1, 12, EntryKind.CHANGE, encode_change(removal_of(3)))
     group[2].step(RaftMessage(MessageKind.APPEND, 2, 1, 1, 11, 1, (change,), 12))
     ready_of(group.members[2])
-    newer = Configuration((1, 2, 4))
+    newer = Configuration((1, 2, 3, 4))
     group[2].step(RaftMessage(MessageKind.SNAPSHOT, 2, 1, 1, snapshot=Snapshot(20, 1, newer)))
     assert group[2].apply_change(change) == newer
 

@@ -92,6 +92,28 @@ def test_who_hands_over_chooses_a_voter_that_answers_and_has_most_of_the_log() -
     assert group[1].hand_over() == NOBODY, "it leads no more"
 
 
+def test_nobody_hands_over_to_a_learner_or_to_who_does_not_answer() -> None:
+    group = Group(Configuration((1, 2, 3), learners=(4,)), SETTINGS)
+    group.isolate(2)
+    group.elect(1)
+    group.isolate(3)
+    assert group[1].propose(b"a", 1) == 12
+    group.settle()
+    assert group[1].hand_over() == 3
+    assert Group(Configuration((1, 2)), SETTINGS)[1].hand_over() == NOBODY, "it does not lead"
+
+
+def test_a_leader_that_nobody_answers_hands_over_to_nobody() -> None:
+    group = Group(Configuration((1, 2, 3)), replace(SETTINGS, check_quorum=True))
+    group.elect(1)
+    for replica in (2, 3):
+        group.isolate(replica)
+    for _ in range(3):
+        group[1].tick()
+    assert group[1].soft_state.role is Role.LEADER
+    assert group[1].hand_over() == NOBODY
+
+
 def test_the_only_voter_hands_over_to_nobody() -> None:
     assert group_of((1,))[1].hand_over() == NOBODY
 
