@@ -275,6 +275,22 @@ def test_purged_messages_do_not_return_before_their_positions_are_released(
     assert paged.taken() == [0, COUNT]
 
 
+def test_a_purge_does_not_release_a_message_that_is_being_moved() -> None:
+    paged = Paged()
+    for number in range(COUNT):
+        paged.publish(number)
+    paged.write()
+    moved = 60
+    peeked = next(each for each in paged.queue.peek(0, COUNT) if each.message.body.startswith(b"%d," % moved))
+    assert paged.queue.take(peeked) is not None
+    paged.queue.clear()
+    paged.write()
+    assert live_references(paged.stores.persistent) == 1
+    paged.disk.lose_power()
+    paged.open()
+    assert paged.taken() == [moved]
+
+
 def live_references(store: MessageStore) -> int:
     return sum(segment.live for segment in store.segments.values())
 
