@@ -246,7 +246,7 @@ class Simulation:
             self.disk.advance()
 
 
-@pytest.mark.parametrize("priority_max", [None, 3])
+@pytest.mark.parametrize("priority_max", [None, 3, 31])
 @pytest.mark.seeds(SEEDS)
 def test_a_quorum_queue_keeps_what_it_confirmed_once_and_in_order(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch

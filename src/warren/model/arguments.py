@@ -12,7 +12,13 @@ from enum import Enum
 from msgspec import Struct
 
 from warren.errors import PreconditionFailed
-from warren.limits import DELIVERY_LIMIT_DEFAULT, EXPIRY_MS_MAX, PRIORITY_MAX, STREAM_SEGMENT_SIZE_MAX
+from warren.limits import (
+    DELIVERY_LIMIT_DEFAULT,
+    EXPIRY_MS_MAX,
+    PRIORITY_MAX,
+    QUORUM_PRIORITY_MAX,
+    STREAM_SEGMENT_SIZE_MAX,
+)
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name
 
@@ -264,8 +270,7 @@ def queue_settings(
         dead_letter_exchange=said.string("dead-letter-exchange"),
         dead_letter_routing_key=said.string("dead-letter-routing-key"),
         dead_letter_strategy=DeadLetterStrategy(said.string("dead-letter-strategy") or "at-most-once"),
-        # A single priority is the same as none.
-        priority_max=_number(arguments.get("x-max-priority")) or None,
+        priority_max=_priority_max(kind, arguments),
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         delivery_limit=said.delivery_limit(DELIVERY_LIMIT_DEFAULT if kind == QUORUM else None),
         consumer_timeout_ms=said.number("consumer-timeout"),
@@ -273,6 +278,14 @@ def queue_settings(
         age_ms_max=said.age("max-age"),
         segment_size_max=said.by_policy("stream-max-segment-size-bytes"),
     )
+
+
+def _priority_max(kind: str, arguments: Arguments) -> int | None:
+    """The highest priority level; None for queues without priorities."""
+    if kind == QUORUM:
+        return QUORUM_PRIORITY_MAX
+    # A single priority is the same as none.
+    return _number(arguments.get("x-max-priority")) or None
 
 
 def retention(definition: Definition) -> Definition:

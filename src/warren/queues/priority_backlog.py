@@ -17,7 +17,7 @@ _RANK_SHIFT = 48
 
 
 class PriorityBacklog(Backlog):
-    """The backlog of a queue with `x-max-priority`: ordered by priority, then by position."""
+    """The backlog of a queue with priorities: ordered by priority, then by position."""
 
     __slots__ = ("_expiring", "_highest", "_levels", "_make_level", "_priority_max")
 
@@ -30,6 +30,12 @@ class PriorityBacklog(Backlog):
         self._highest = 0
         # The level where the last expired message was found: there may be more of them.
         self._expiring = 0
+
+    def adopt(self, backlog: Backlog) -> None:
+        """Have `backlog`, which another queue of messages was until now, as level 0; only while it is new."""
+        self._levels[0] = backlog
+        self.count = backlog.count
+        self.byte_count = backlog.byte_count
 
     def push_delivered(self, message: Message, queue: Queue) -> Delivery:
         """Take `message` directly out of `queue` without enqueueing it; only while no message is ready."""

@@ -116,7 +116,8 @@ class History:
         for number, queue in enumerate(route.queues):
             specification = queue.specification
             is_kept = specification.is_quorum or specification.is_stream
-            own = Copy(id, copy.publisher, copy.persistent or is_kept, 0 if is_kept else copy.priority)
+            priority = 0 if specification.is_stream else copy.priority
+            own = Copy(id, copy.publisher, copy.persistent or is_kept, priority)
             own.sent_at = self.now
             queue.copies[id] = own
             if queue.chain is not None:

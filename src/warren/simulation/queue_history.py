@@ -47,7 +47,7 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
 
     @property
     def is_quorum(self) -> bool:
-        """True if it stores transient messages too, ignores priorities, and never forgets a delivery."""
+        """True if it stores transient messages too, and never forgets a delivery."""
         return self.arguments.get(_KIND) == QUORUM
 
     @property

@@ -328,3 +328,9 @@ def test_of_argument_and_policy_the_argument_wins_for_names_and_overflow() -> No
     assert exchange_alternate({"alternate-exchange": "a"}, {"alternate-exchange": "b"}) == "a"
     assert exchange_alternate({}, {"alternate-exchange": "b"}) == "b"
     assert exchange_alternate({}) is None
+
+
+def test_a_quorum_queue_has_all_priority_levels_without_an_argument() -> None:
+    assert queue_settings({"x-queue-type": "quorum"}).priority_max == 31
+    assert queue_settings({"x-max-priority": 5}).priority_max == 5
+    assert queue_settings({}).priority_max is None

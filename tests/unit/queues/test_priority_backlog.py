@@ -113,3 +113,14 @@ def test_a_message_taken_from_the_middle_returns_to_its_priority() -> None:
     assert (taken.message.body, queue.message_count, queue.take(at[b"c"])) == (b"c", 4, None)
     queue.give_back(taken)
     assert [queue.get().message.body for _ in range(5)] == [b"b", b"e", b"a", b"c", b"d"]
+
+
+def test_a_backlog_that_becomes_level_0_keeps_its_messages() -> None:
+    before = MessageBacklog()
+    before.push(sent("a"))
+    before.push(sent("b"))
+    ready = PriorityBacklog(3, lambda _: MessageBacklog())
+    ready.adopt(before)
+    ready.push(sent("c", priority=1))
+    assert (ready.count, ready.byte_count) == (3, 3)
+    assert popped(ready) == [b"c", b"a", b"b"]

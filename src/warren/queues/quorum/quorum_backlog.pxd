@@ -11,10 +11,13 @@ cdef class QuorumBacklog(DiskBacklog):
     cdef QuorumGroup _group
     cdef dict _attempts
     cdef public uint64_t reach
+    cdef public int64_t place_base
 
     cpdef bint is_deliverable(self) except -1
     @cython.locals(delivery=Delivery)
     cpdef Delivery pop(self, Queue queue)
+    cpdef int64_t place_of(self, Delivery delivery) except -1
+    cpdef Delivery take(self, object peeked, Queue queue)
     cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
     cpdef restore(self, int level, object found, int64_t ttl_ms)
     cpdef forget(self)

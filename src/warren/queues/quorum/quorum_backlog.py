@@ -19,13 +19,15 @@ from warren.store.stores import Stores
 class QuorumBacklog(DiskBacklog):
     """The backlog of one priority level of a quorum queue."""
 
-    __slots__ = ("_attempts", "_group", "reach")
+    __slots__ = ("_attempts", "_group", "place_base", "reach")
 
     def __init__(self, stores: Stores, cursor: QueueCursor, group: QuorumGroup) -> None:
         super().__init__(stores, cursor)
         self._group = group
         # Position -> number of deliveries, of recovered messages that had come back.
         self._attempts: dict[int, int] = {}
+        # The place of position 0 as long as the queue has no other levels; then they add it.
+        self.place_base = 0
         # Messages before this position may be delivered.
         self.reach = group.reach(cursor.level)
         self._messages.start_at(group.end(cursor.level))
@@ -48,11 +50,27 @@ class QuorumBacklog(DiskBacklog):
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` messages from place `first` on, in delivery order."""
-        found = DiskBacklog.peek(self, first, count)
-        if self._attempts:
-            for peeked in found:
+        base = self.place_base
+        found = DiskBacklog.peek(self, max(first - base, 0), count)
+        for peeked in found:
+            if self._attempts:
                 peeked.attempts = self._attempts.get(peeked.place, peeked.attempts)
+            peeked.place += base
         return found
+
+    def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
+        """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more."""
+        place = peeked.place - self.place_base
+        return DiskBacklog.take(self, PeekedMessage(place, peeked.message, peeked.attempts), queue)
+
+    def extent(self) -> list[range]:
+        """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
+        base = self.place_base
+        return [range(base + each.start, base + each.stop) for each in DiskBacklog.extent(self)]
+
+    def place_of(self, delivery: Delivery) -> int:
+        """The place that `delivery` was taken from."""
+        return self.place_base + delivery.position
 
     def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
         """Return `delivery` to its place; returns its deadline (ms), or -1."""

@@ -23,6 +23,8 @@ cdef class QuorumQueue(ClassicQueue):
     cdef list _restoring
     cdef object _quarantine
     cdef object _untrusted
+    cdef int _level_max
+    cdef bint _has_levels
 
     @cython.locals(stored=StoredMessage, group=QuorumGroup)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
@@ -32,10 +34,11 @@ cdef class QuorumQueue(ClassicQueue):
     @cython.locals(messages=list, levels=list, positions=list, place=Py_ssize_t)
     cpdef enter(self, PendingBatch batch)
     @cython.final
-    @cython.locals(consumer=Consumer)
+    @cython.locals(consumer=Consumer, group=QuorumGroup)
     cdef _enter(self, StoredMessage message, int level, uint64_t position)
     cdef bint _is_deliverable(self) except -1
     @cython.locals(ready=Backlog, group=QuorumGroup)
     cdef bint is_full_for(self, Message message) except -1
     @cython.final
+    @cython.locals(level=cython.int)
     cdef int _level_of(self, Message message) except -1

@@ -13,9 +13,10 @@ from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_of, stored_copy
-from warren.queues.backlog import Backlog
+from warren.model.message_position import RANK_SHIFT
 from warren.queues.classic import ClassicQueue
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
+from warren.queues.priority_backlog import PriorityBacklog
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.batch_codec import HoldReason, SettledRun
 from warren.queues.quorum.delivery_count import with_delivery_count
@@ -44,7 +45,8 @@ class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_found", "_group", "_incarnation", "_quarantine", "_restoring", "_stores", "_untrusted",
+        "_backlogs", "_found", "_group", "_has_levels", "_incarnation", "_level_max", "_quarantine",
+        "_restoring", "_stores", "_untrusted",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +71,9 @@ class QuorumQueue(ClassicQueue):
         # Who is called when that is restored.
         self._restoring: list[Callable[[], None]] = []
         self._quarantine = QuarantinedMessages()
+        # The highest priority level, and whether there is more than level 0.
+        self._level_max = settings.priority_max or 0
+        self._has_levels = False
         super().__init__(name, vhost_name, host, settings)
 
     def attach_store(self, stores: Stores, number: int) -> None:
@@ -86,11 +91,14 @@ class QuorumQueue(ClassicQueue):
     def _lead(self, log: GroupLog, stores: Stores, settled: Sequence[SettledRun] = ()) -> None:
         """Begin to replicate the queue in `log`; `settled` are messages that have left the queue."""
         self._group = QuorumGroup(log, stores.persistent, self, self._incarnation, settled=settled)
-        self._ready = self._new_backlog(self._make_backlog)
+        backlog = self._make_backlog(0)
+        # Its places remain when a message with a priority comes.
+        backlog.place_base = self._place(0, 0)
+        self._ready = backlog
         self._unacked_pager = UnackedPager(stores)
         self._group.start()
 
-    def _make_backlog(self, level: int) -> Backlog:
+    def _make_backlog(self, level: int) -> QuorumBacklog:
         stores, group = self._stores, self._group
         assert stores is not None
         assert group is not None
@@ -131,7 +139,9 @@ class QuorumQueue(ClassicQueue):
     def last_place(self, message: Message) -> int:
         """The place that `message`, which was the last one published, has when it is committed."""
         group = self._group
-        return ClassicQueue.last_place(self, message) if group is None else group.last_position
+        if group is None:
+            return ClassicQueue.last_place(self, message)
+        return self._place(self._level_of(message), group.last_position)
 
     def is_behind(self, byte_count: int) -> bool:
         """True if so much waits for a commit that a message of `byte_count` may not be in the next write."""
@@ -301,26 +311,27 @@ class QuorumQueue(ClassicQueue):
         """Restore what was found, as far as nothing has settled it."""
         group = self._group
         assert group is not None
-        for level in group.levels():
+        levels = group.levels()
+        if any(levels):
+            self._use_levels()
+        for level in levels:
             found = group.remaining(level, self._found.pop(level, None))
             ClassicQueue.restore(self, level, found)
-            backlog = self._backlogs[level]
             for position, state in group.returned_positions(level):
                 if state.hold is HoldReason.QUARANTINED:
-                    self._take_quarantined(backlog, position)
+                    self._take_quarantined(self._place(level, position))
         self._found.clear()
         restoring, self._restoring = self._restoring, []
         for callback in restoring:
             callback()
         self.pump()
 
-    def _take_quarantined(self, backlog: QuorumBacklog, position: int) -> None:
-        """Take the recovered message at `position` of `backlog` out of the ready messages."""
-        for peeked in backlog.peek(position, 1):
-            if peeked.place == position:
-                peeked.place = self._ready.place_of(new_delivery(self, peeked.message, position))
+    def _take_quarantined(self, place: int) -> None:
+        """Take the recovered message at `place` out of the ready messages."""
+        for peeked in self._ready.peek(place, 1):
+            if peeked.place == place:
                 delivery = self._ready.take(peeked, self)
-                assert delivery is not None, position
+                assert delivery is not None, place
                 delivery.attempts = peeked.attempts
                 self._quarantine.add(peeked.place, delivery)
 
@@ -332,16 +343,18 @@ class QuorumQueue(ClassicQueue):
 
     def _enter(self, message: StoredMessage, level: int, position: int) -> None:
         """Deliver or enqueue `message`, which is committed."""
+        group: QuorumGroup = self._group  # type: ignore[assignment]
+        if level and not self._has_levels:
+            self._use_levels()
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
-        if consumer is not None and position < self._group.reach(level):  # type: ignore[union-attr]
+        if consumer is not None and not self._ready.count and position < group.reach(level):
             self._deliver(consumer, self._ready.push_delivered(message, self))
             return
         self._enqueue(message)
         if consumer is not None:
-            self._sole = None
-            self._want_reach()
+            self.pump()
 
     def reached(self) -> None:
         """Deliver what waited for the reach."""
@@ -383,8 +396,21 @@ class QuorumQueue(ClassicQueue):
 
     def _level_of(self, message: Message) -> int:
         """The priority level of `message` in this queue."""
-        priority_max = self.settings.priority_max
-        return 0 if priority_max is None else min(message.priority, priority_max)
+        level = message.priority
+        return level if level <= self._level_max else self._level_max
+
+    def _place(self, level: int, position: int) -> int:
+        """The place of the message at `position` of `level`: higher levels come first."""
+        return ((self._level_max - level) << RANK_SHIFT) + position
+
+    def _use_levels(self) -> None:
+        """Order ready messages by priority from now on: a message with a level has come."""
+        backlog = self._backlogs[0]
+        backlog.place_base = 0
+        self._has_levels = True
+        levels = PriorityBacklog(self._level_max, self._make_backlog)
+        levels.adopt(backlog)
+        self._ready = levels
 
     def _is_deliverable(self) -> bool:
         ready = self._ready
