@@ -78,9 +78,6 @@ EXPIRY_MS_MAX = 315_360_000_000
 DELIVERY_LIMIT_DEFAULT = 20
 # x-max-priority: the property priority has one byte.
 PRIORITY_MAX = 255
-# The highest level of a quorum queue, which RabbitMQ 4.3 has as well. With 48 bits of each level for
-# positions, all places are below 2 to the 53, so that JSON numbers are exact in JavaScript.
-QUORUM_PRIORITY_MAX = 31
 # Pairs of queue and reason in x-death, beyond which a message is dropped. RabbitMQ has no bound, but cubic
 # time: a chain of 1,000 queues takes over a minute. Here the time is quadratic, and this number, processed in
 # one turn, takes about a second.

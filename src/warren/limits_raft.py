@@ -47,6 +47,9 @@ QUORUM_RETURNED_RUNS_MAX = 131_072
 # The bodies in one entry of a quorum queue, which is sent to a member as a whole: small enough that a slow
 # link has the next heartbeat in time. A larger message has an entry of its own.
 QUORUM_BATCH_SIZE = 262_144
+# The highest level of a quorum queue, which RabbitMQ 4.3 has as well. With 48 bits of each level for
+# positions, all places are below 2 to the 53, so that JSON numbers are exact in JavaScript.
+QUORUM_PRIORITY_MAX = 31
 # A snapshot replaces this many entries of a quorum queue, or bytes of them: they are in memory until then.
 GROUP_COMPACTED_ENTRIES = 1_024
 # The same in bytes: a STATE repeats what is behind the snapshot each time that its segment is freed.
