@@ -237,4 +237,5 @@ def test_dead_letters_are_counted_separately_when_unroutable(node: BrokerProcess
     assert counts == {
         f'{kind},dead_letter_strategy="at_most_once"': 1,
         f'{kind},dead_letter_strategy="disabled"': 2,
+        'queue_type="rabbit_quorum_queue",dead_letter_strategy="at_least_once"': 0,
     }

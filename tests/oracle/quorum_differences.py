@@ -69,6 +69,11 @@ FULL = (
     "lengths: reject-publish accepts again when four fifths of the limit are ready.",
     "publishing: A message that one of two queues refuses is refused.",
 )
+# RabbitMQ tries again three minutes later; here a new binding has dead letters sent that wait for a target.
+ROUTED = (
+    "dead_letters: At least once: a dead letter without a target is not ready, not purged, and not tried "
+    "again within seconds.",
+)
 # RabbitMQ drops the oldest message with reject-publish-dlx; here the new one is refused and dead-lettered.
 REFUSED_DLX = ("dead_letters: Overflow reject-publish-dlx drops the oldest message.",)
 # RabbitMQ accepts delivery limits of any type, and treats a negative one like 0; here it must be an
@@ -127,6 +132,7 @@ DIFFERENCES = frozenset(
         *EXCLUSIVE,
         *LAST_DEATH,
         *FULL,
+        *ROUTED,
         *REFUSED_DLX,
         *LIMIT_VALUES,
         *PLACES,
@@ -162,9 +168,6 @@ FIELDS: Final[dict[str, tuple[Any, Any]]] = {
     "replicas": (..., list),
     "term": (..., int),
 }
-# RabbitMQ keeps a dead letter until all targets have confirmed it. Here it is published once, as with the
-# strategy at-most-once, and there is no target.
-DEAD_LETTERS_WAITING: Final = {"rabbitmq": 1, "warren": 0}
 # RabbitMQ returns what was got to the tail, here it returns to its place, as in PLACES; and the second of two
 # messages that were got has one behind it, the first none.
 GOT_AGAIN: Final[dict[str, tuple[Any, ...]]] = {

@@ -26,6 +26,7 @@ cdef class Backlog:
     cpdef Delivery take(self, object peeked, Queue queue)
     cpdef int64_t deadline(self, int64_t ttl_ms) except -2
     cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)
+    cpdef int64_t expired_place(self, int64_t now, int64_t ttl_ms) except -2
     cpdef clear(self)
     cpdef forget(self)
     cpdef restore(self, int level, object found, int64_t ttl_ms)

@@ -122,6 +122,12 @@ class Backlog:
         """Take out one message that has expired at `now` (ms), wherever it is; None if there is none."""
         raise NotImplementedError
 
+    def expired_place(self, now: int, ttl_ms: int) -> int:
+        """The place of one message that has expired at `now` (ms), which the caller removes; -1 if there is
+        none.
+        """
+        raise NotImplementedError
+
     # --- all messages --------------------------------------------------------------------------
 
     def clear(self) -> None:

@@ -253,7 +253,7 @@ class DiskBacklog(Backlog):
         None if there is none, or if it cannot be read any more.
         """
         messages = self._messages
-        position = messages.expired_position(now, ttl_ms)
+        position = messages.expired_place(now, ttl_ms)
         if position < 0:
             return None
         delivery = messages.requeued_at(position)
@@ -265,6 +265,12 @@ class DiskBacklog(Backlog):
         if message is not None:
             self.release_message(message, position)
         return message
+
+    def expired_place(self, now: int, ttl_ms: int) -> int:
+        """The place of one message that has expired at `now` (ms), which the caller removes; -1 if there is
+        none.
+        """
+        return self._messages.expired_place(now, ttl_ms)
 
     # --- all messages --------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ cdef class MessageBacklog(Backlog):
     @cython.locals(message=Message, delivery=Delivery)
     cpdef Message remove(self, uint64_t position, Message known)
     @cython.locals(deadlines=list)
-    cpdef int64_t expired_position(self, int64_t now, int64_t ttl_ms) except -2
+    cpdef int64_t expired_place(self, int64_t now, int64_t ttl_ms) except -2
     @cython.locals(deadline=int64_t, own=int64_t)
     cpdef int64_t add_deadline(self, Message message, uint64_t position, int64_t ttl_ms) except -2
     @cython.locals(places=Ring, kept=Ring, rest=Ring, size=int64_t, place=Py_ssize_t, message=Message)

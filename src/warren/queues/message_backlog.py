@@ -252,11 +252,11 @@ class MessageBacklog(Backlog):
 
     def pop_expired(self, now: int, ttl_ms: int) -> Message | None:
         """Take out one message that has expired at `now` (ms), wherever it is; None if there is none."""
-        position = self.expired_position(now, ttl_ms)
+        position = self.expired_place(now, ttl_ms)
         return None if position < 0 else self.remove(position, None)
 
-    def expired_position(self, now: int, ttl_ms: int) -> int:
-        """The position of one message that has expired at `now` (ms), which the caller removes; -1 if there
+    def expired_place(self, now: int, ttl_ms: int) -> int:
+        """The place of one message that has expired at `now` (ms), which the caller removes; -1 if there
         is none.
         """
         if not self.count:

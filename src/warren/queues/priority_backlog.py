@@ -139,6 +139,16 @@ class PriorityBacklog(Backlog):
             self._expiring = (self._expiring or len(self._levels)) - 1
         return None
 
+    def expired_place(self, now: int, ttl_ms: int) -> int:
+        """The place of one message of any priority that has expired at `now` (ms); -1 if there is none."""
+        for _ in self._levels:
+            level = self._levels[self._expiring]
+            place = -1 if level is None else level.expired_place(now, ttl_ms)
+            if place >= 0:
+                return (self._priority_max - self._expiring << _RANK_SHIFT) + place
+            self._expiring = (self._expiring or len(self._levels)) - 1
+        return -1
+
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` messages from place `first` on; places grow from the highest level down."""
         found: list[PeekedMessage] = []

@@ -41,6 +41,8 @@ cdef class QueueHost(Counters):
     cdef readonly bint is_traced
     cdef public dict dirty
     cdef public Py_ssize_t consumer_count
+    cdef readonly dict kept_counts
+    cdef public int64_t confirmed_dead_letters
 
     cpdef dead_letter(self, Queue queue, Message message, str reason)
     cpdef count_discarded(self, Queue queue, str reason)

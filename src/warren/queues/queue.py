@@ -8,6 +8,8 @@ What is done for each message never waits: publish, settle, deliver. What is don
 (basic.get, queue.purge, counts, basic.consume) is a coroutine, which a queue on this node ends at once.
 """
 
+from typing import Protocol
+
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
@@ -98,10 +100,19 @@ class PeekedMessage:
         self.attempts = attempts
 
 
+class Expirable(Protocol):
+    """A queue, or another object that can be woken at a time."""
+
+    def expire(self) -> None:
+        """The scheduled time has come."""
+
+
 class QueueHost(Counters):
     """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""
 
-    __slots__ = ("consumer_count", "dirty", "is_traced", "turn", "work")
+    __slots__ = (
+        "confirmed_dead_letters", "consumer_count", "dirty", "is_traced", "kept_counts", "turn", "work",
+    )  # fmt: skip
 
     def __init__(self, turn: Turn) -> None:
         super().__init__()
@@ -116,6 +127,10 @@ class QueueHost(Counters):
         self.consumer_count = 0
         # The queues whose statistics have changed since they were last taken, so that idle ones cost nothing.
         self.dirty: dict[Queue, None] = {}
+        # Reason -> number of messages that died and were kept until their dead letters were confirmed; and
+        # the number of those that were.
+        self.kept_counts: dict[str, int] = {}
+        self.confirmed_dead_letters = 0
 
     def take_dirty(self) -> "list[Queue]":
         """The queues whose statistics have changed since the last call."""
@@ -125,6 +140,19 @@ class QueueHost(Counters):
 
     def dead_letter(self, queue: "Queue", message: Message, reason: str) -> None:
         """Dead-letter `message` of `queue`, which has a dead-letter exchange, for `reason`."""
+        raise NotImplementedError
+
+    def route_dead_letter(
+        self, queue: "Queue", message: Message, reason: str
+    ) -> "tuple[Message, list[Queue]] | None":
+        """The dead letter that `message` of `queue` becomes, and its targets; None if it cannot be routed."""
+        raise NotImplementedError
+
+    def retry_dead_letters(self, waiting: Expirable, when: int) -> None:
+        """Call `waiting.expire()` once, at or soon after `when` (ms), or after a route has changed.
+
+        -1 cancels.
+        """
         raise NotImplementedError
 
     def count_discarded(self, queue: "Queue", reason: str) -> None:

@@ -32,7 +32,7 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     dead_letter_bytes: int = 0
 
 
-def in_memory(quarantined_count: int) -> ReplicationStatus:
+def in_memory() -> ReplicationStatus:
     """The status of a queue that is only in memory: a leader without a log."""
     return ReplicationStatus(
         role="leader",
@@ -43,5 +43,4 @@ def in_memory(quarantined_count: int) -> ReplicationStatus:
         commit_index=0,
         applied_index=0,
         snapshot_index=0,
-        quarantined_count=quarantined_count,
     )

@@ -14,6 +14,7 @@ cdef class Router:
     cdef readonly str vhost_name
     cdef readonly dict exchanges
     cdef public unsigned long long generation
+    cdef public object changed
     cdef object _by_destination
     cdef dict _copy_targets
     cdef dict _young

@@ -9,7 +9,7 @@ Invariants:
   CC and no BCC header.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from warren.errors import NotFound
 from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
@@ -26,8 +26,8 @@ class Router:
     """The exchanges and bindings of one vhost, and the destinations of a message."""
 
     __slots__ = (
-        "_by_destination", "_copy_targets", "_kept", "_old", "_young", "exchanges", "generation",
-        "vhost_name",
+        "_by_destination", "_copy_targets", "_kept", "_old", "_young", "changed", "exchanges",
+        "generation", "vhost_name",
     )  # fmt: skip
 
     def __init__(self, vhost_name: str) -> None:
@@ -35,6 +35,8 @@ class Router:
         self.exchanges: dict[str, Exchange] = {}
         # Advances with every change; a cached `Route` is stored with this number.
         self.generation = 0
+        # Called with every change; None while nobody waits for one.
+        self.changed: Callable[[], None] | None = None
         self._by_destination: Multimap[Binding] = Multimap()
         # Destination -> the destination that gets a copy of each message.
         self._copy_targets: dict[object, object] = {}
@@ -94,6 +96,8 @@ class Router:
             self._young = {}
             self._old = {}
             self._kept = 0
+        if self.changed is not None:
+            self.changed()
 
     @property
     def cached_count(self) -> int:

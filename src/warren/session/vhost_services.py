@@ -76,11 +76,15 @@ class VhostServices(Struct, frozen=True, kw_only=True):
             retained_streams.on_queue_deleted(name, queue)
             _forget_starts(queue)
 
+        def on_queue_changed(record: QueueRecord, queue: LocalQueue) -> None:
+            retained_streams.on_queue_changed(record, queue)
+            vhost.check_dead_lettering(queue)
+
         parts = LiveTopologyDependencies(
             router=router,
             queues=vhost.queues,
             make_queue=make_queue,
-            on_queue_changed=retained_streams.on_queue_changed,
+            on_queue_changed=on_queue_changed,
             on_queue_deleted=on_queue_deleted,
             random_bytes=random_bytes,
             later=later,

@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from warren.errors import NotFound
 from warren.limits import LOST_DEAD_LETTERS_LOG_MS, NAME_SIZE_MAX
+from warren.model.arguments import QUORUM, DeadLetterStrategy
 from warren.model.message import Message
 from warren.queues.deaths import Death, make_dead_letter
 from warren.queues.local import LocalQueue
-from warren.queues.queue import QueueHost
+from warren.queues.queue import Queue, QueueHost
 from warren.routing.router import Router
 
 
@@ -26,6 +27,7 @@ class DeadLetterRouter:
         "_logged_at",
         "_router",
         "_unlogged_count",
+        "_unrouted_logged_at",
         "counts",
         "discarded_counts",
         "log_discard",
@@ -45,6 +47,7 @@ class DeadLetterRouter:
         self.log_discard: Callable[[str], None] = _nobody
         self._logged_at = -LOST_DEAD_LETTERS_LOG_MS
         self._unlogged_count = 0
+        self._unrouted_logged_at = -LOST_DEAD_LETTERS_LOG_MS
 
     def take(self, queue: LocalQueue, message: Message, reason: str) -> None:
         """Route `message`, which `queue` has dead-lettered for `reason`."""
@@ -57,6 +60,47 @@ class DeadLetterRouter:
                 self._route(*self._dead.popleft())
         finally:
             self._is_running = False
+
+    def route(self, queue: LocalQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
+        """The dead letter that `message` becomes, which `queue` keeps until its targets have confirmed it.
+
+        None if there is no target; that is logged.
+        """
+        if queue.settings.dead_letter_exchange is None:
+            return None
+        routed = self._routed(queue, message, reason)
+        if routed is not None and routed[1]:
+            return routed
+        if self._host.turn.now() - self._unrouted_logged_at >= LOST_DEAD_LETTERS_LOG_MS:
+            self._unrouted_logged_at = self._host.turn.now()
+            self.log_discard(
+                f"cannot forward dead-letter messages from source quorum queue '{queue.name}' in vhost"
+                f" '{queue.vhost_name}' with configured dead-letter-exchange"
+                f" '{queue.settings.dead_letter_exchange}' and configured dead-letter-routing-key"
+                f" '{queue.settings.dead_letter_routing_key}'. This can happen if no queue is bound to the"
+                " exchange for their routing keys, or if they would circulate. Fix this to prevent"
+                " dead-lettered messages from piling up in the source quorum queue"
+            )
+        return None
+
+    def check(self, queue: LocalQueue) -> None:
+        """Log, in the words of RabbitMQ, if `queue` cannot obey its dead-letter strategy."""
+        settings = queue.settings
+        if settings.dead_letter_strategy is DeadLetterStrategy.AT_MOST_ONCE or settings.kind != QUORUM:
+            return
+        where = f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
+        if settings.dead_letter_exchange is None:
+            self.log_discard(
+                f"disabling dead-lettering for {where} despite configured dead-letter-strategy"
+                " 'at-least-once' because dead-letter-exchange is not configured"
+            )
+        elif not settings.keeps_dead_letters:
+            self.log_discard(
+                f"falling back to dead-letter-strategy at-most-once for {where} because configured"
+                " dead-letter-strategy at-least-once is incompatible with effective overflow strategy"
+                f" {settings.overflow.value}. To enable dead-letter-strategy at-least-once, set overflow"
+                " strategy to reject-publish"
+            )
 
     def count_discarded(self, queue: LocalQueue, reason: str) -> None:
         """Count a message lost by `queue` for `reason`, as no exchange could route it again."""
@@ -80,9 +124,25 @@ class DeadLetterRouter:
         )
 
     def _route(self, queue: LocalQueue, message: Message, reason: str) -> None:
-        settings = queue.settings
-        if settings.dead_letter_exchange is None:
+        if queue.settings.dead_letter_exchange is None:
             return
+        routed = self._routed(queue, message, reason)
+        if routed is None:
+            self.count_discarded(queue, reason)
+            return
+        dead_letter, destinations = routed
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        for destination in destinations:
+            destination.publish(dead_letter, None, 0)
+            destination.count_broker_published()
+
+    def _routed(self, queue: LocalQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
+        """The dead letter that `message` becomes, and the queues that it is routed to.
+
+        None if its exchange does not exist, if the names are too long for a message, or if it died too often.
+        """
+        settings = queue.settings
+        assert settings.dead_letter_exchange is not None
         death = Death(
             queue=queue.name,
             reason=reason,
@@ -91,22 +151,20 @@ class DeadLetterRouter:
             now=self._host.turn.now(),
         )
         if not _is_name(death.exchange) or not _is_name(death.routing_key or ""):
-            self.count_discarded(queue, reason)  # the names are too long for a message
-            return
+            return None
         dead_letter = make_dead_letter(message, death)
         if dead_letter is None:
-            self.count_discarded(queue, reason)  # it was dead-lettered too often
-            return
+            return None
         try:
             destinations = self._router.route(dead_letter.message.address, dead_letter.message)
         except NotFound:
-            self.count_discarded(queue, reason)
-            return
-        self.counts[reason] = self.counts.get(reason, 0) + 1
-        for destination in destinations:
-            if getattr(destination, "name", "") not in dead_letter.cycle_queues:
-                destination.publish(dead_letter.message, None, 0)  # type: ignore[attr-defined]
-                destination.count_broker_published()  # type: ignore[attr-defined]
+            return None
+        cycle = dead_letter.cycle_queues
+        return dead_letter.message, [
+            destination  # type: ignore[misc]
+            for destination in destinations
+            if getattr(destination, "name", "") not in cycle
+        ]
 
 
 def _nobody(text: str) -> None:

@@ -2,18 +2,12 @@
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+
+from warren.queues.queue import Expirable
 
 # Replaced entries are removed from the heap when they outnumber the others by this factor.
 _STALE_FACTOR = 2
 _STALE_MIN = 64
-
-
-class Expirable(Protocol):
-    """A queue, or another object that can be woken at a time."""
-
-    def expire(self) -> None:
-        """The scheduled time has come."""
 
 
 class Expiry:

@@ -20,6 +20,7 @@ cdef class VirtualHost(QueueHost):
     cdef public int64_t bytes_sent
     cdef public object queue_unused
     cdef object _dead_letter_router
+    cdef dict _rerouted
     cdef readonly object stores
     cdef readonly object streams
     cdef readonly bint has_store

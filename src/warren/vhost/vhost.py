@@ -7,7 +7,7 @@ from warren.model.message import Message
 from warren.model.samples import Samples
 from warren.model.turn import Turn
 from warren.queues.local import LocalQueue
-from warren.queues.queue import Queue, QueueHost
+from warren.queues.queue import Expirable, Queue, QueueHost
 from warren.routing.exchange import Exchange
 from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
@@ -29,8 +29,8 @@ class VirtualHost(QueueHost):
     """The live exchanges, bindings and queues of one virtual host."""
 
     __slots__ = (
-        "_dead_letter_router", "bytes_received", "bytes_sent", "expiry", "has_store", "history", "name",
-        "permission_generation", "published_positions", "queue_unused", "queues", "router", "stores",
+        "_dead_letter_router", "_rerouted", "bytes_received", "bytes_sent", "expiry", "has_store", "history",
+        "name", "permission_generation", "published_positions", "queue_unused", "queues", "router", "stores",
         "streams", "tracer",
     )  # fmt: skip
 
@@ -50,6 +50,8 @@ class VirtualHost(QueueHost):
         # Deletes a queue that expired or is unused, with its bindings; set by the owner.
         self.queue_unused: Callable[[LocalQueue], None] = _nobody
         self._dead_letter_router = DeadLetterRouter(self, router)
+        # Who wants to be woken when a route changes.
+        self._rerouted: dict[Expirable, None] = {}
         # The stores of the messages of queues; None if messages are in memory only.
         self.stores: Stores | None = None
         # The store of the messages of streams.
@@ -174,14 +176,47 @@ class VirtualHost(QueueHost):
         """Route `message`, which `queue` has dead-lettered for `reason`."""
         self._dead_letter_router.take(queue, message, reason)  # type: ignore[arg-type]
 
+    def route_dead_letter(
+        self, queue: Queue, message: Message, reason: str
+    ) -> tuple[Message, list[Queue]] | None:
+        """The dead letter that `message` of `queue` becomes, and its targets; None if it cannot be routed."""
+        return self._dead_letter_router.route(queue, message, reason)  # type: ignore[arg-type]
+
+    def retry_dead_letters(self, waiting: Expirable, when: int) -> None:
+        """Call `waiting.expire()` once, at or soon after `when` (ms), or after a route has changed.
+
+        -1 cancels.
+        """
+        if when < 0:
+            self.expiry.forget(waiting)
+            self._rerouted.pop(waiting, None)
+        else:
+            self.expiry.schedule(waiting, when)
+            self._rerouted[waiting] = None
+            self.router.changed = self._routes_changed
+
+    def _routes_changed(self) -> None:
+        """Wake, in another turn, those whose dead letters wait."""
+        self.router.changed = None
+        waiting, self._rerouted = self._rerouted, {}
+        now = self.turn.now()
+        for each in waiting:
+            self.expiry.schedule(each, now)
+
     @property
     def discarded_counts(self) -> dict[str, int]:
         """The number of messages lost by reason for want of a dead-letter exchange, since the start."""
         return self._dead_letter_router.discarded_counts
 
     def set_discard_logger(self, log_discard: Callable[[str], None]) -> None:
-        """Call `log_discard` when messages that exceeded the delivery limit were lost, at a limited rate."""
+        """Call `log_discard`, at a limited rate, when messages that exceeded the delivery limit were lost, or
+        when dead letters that are kept cannot be routed.
+        """
         self._dead_letter_router.log_discard = log_discard
+
+    def check_dead_lettering(self, queue: LocalQueue) -> None:
+        """Log if `queue` cannot dead-letter as its settings ask for."""
+        self._dead_letter_router.check(queue)
 
     def count_discarded(self, queue: Queue, reason: str) -> None:
         """Count a message lost by `queue`, which has no dead-letter exchange."""

@@ -36,7 +36,8 @@ class Place:
     """Queues by their names, and the exchanges amq.fanout, amq.topic and amq.headers."""
 
     def __init__(self, now: int = 5_000) -> None:
-        self.vhost = VirtualHost("v", Router("v"), ManualClock(now).turn)
+        self.clock = ManualClock(now)
+        self.vhost = VirtualHost("v", Router("v"), self.clock.turn)
         for name, kind in (
             ("", "direct"),
             ("amq.fanout", "fanout"),

@@ -270,14 +270,25 @@ def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Dead-lettered messages by reason; strategy "disabled" counts those without a dead-letter exchange."""
+    """Dead-lettered messages by reason; strategy "disabled" counts those without a dead-letter exchange.
+
+    At most once counts the queues of both types as classic.
+    """
     vhosts = [services.vhost for services in scrape.node.server.vhost_services.values()]
-    for strategy, counts in (
-        ("at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
-        ("disabled", [vhost.discarded_counts for vhost in vhosts]),
+    for kind, strategy, counts in (
+        ("classic", "at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
+        ("classic", "disabled", [vhost.discarded_counts for vhost in vhosts]),
+        ("quorum", "at_least_once", [vhost.kept_counts for vhost in vhosts]),
     ):
-        about = labels(queue_type="rabbit_classic_queue", dead_letter_strategy=strategy)
+        about = labels(queue_type=f"rabbit_{kind}_queue", dead_letter_strategy=strategy)
         yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)
+
+
+def confirmed_dead_letters(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
+    """The number of dead letters that all their targets have confirmed."""
+    vhosts = [services.vhost for services in scrape.node.server.vhost_services.values()]
+    about = labels(queue_type="rabbit_quorum_queue", dead_letter_strategy="at_least_once")
+    yield about, (sum(vhost.confirmed_dead_letters for vhost in vhosts),)
 
 
 def process(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:

@@ -360,6 +360,11 @@ SOURCES = (
         ),
         rows.dead_lettered,
     ),
+    MetricSource(
+        "",
+        _counters(global_messages_dead_lettered_confirmed="dead-lettered and confirmed by target queues"),
+        rows.confirmed_dead_letters,
+    ),
 )
 # Metrics that are counted for all queues together only.
 SUMS = (

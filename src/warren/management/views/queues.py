@@ -121,7 +121,7 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     policies = (None, None) if described is None else named.policies(described, generation)
     series = series_of(live)
     row = queue_row(live)
-    facts = {
+    facts: dict[str, Any] = {
         **_declared(node, named),
         **memory_of(live),
         **_consumers(live, series, ranges.time),
@@ -147,6 +147,8 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     status = live.replication_status()
     if status is not None:
         facts |= _replicated(node, live, status)
+        facts["messages"] += status.dead_letter_count
+        facts["message_bytes"] += status.dead_letter_bytes
     if record.kind == STREAM:
         # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}

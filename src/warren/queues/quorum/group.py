@@ -256,7 +256,7 @@ class QuorumGroup:
         """The number of the group, which is that of its queue."""
         return self._log.number
 
-    def status(self, quarantined_count: int) -> ReplicationStatus:
+    def status(self) -> ReplicationStatus:
         """What this replica is, and how far its log is."""
         replica, log = self._driver.replica, self._log
         return ReplicationStatus(
@@ -268,7 +268,6 @@ class QuorumGroup:
             commit_index=replica.hard_state.commit,
             applied_index=replica.log.applied,
             snapshot_index=log.snapshot.index,
-            quarantined_count=quarantined_count,
         )
 
     def levels(self) -> list[int]:

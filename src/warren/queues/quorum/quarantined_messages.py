@@ -25,11 +25,7 @@ class QuarantinedMessages:
 
     def add(self, place: int, delivery: Delivery) -> None:
         """Keep `delivery`, without its body if that is on disk."""
-        message = delivery.message
-        is_on_disk = isinstance(message, StoredMessage) and message.location and message.flags & PERSISTENT
-        if is_on_disk and not message.flags & BODY_ON_DISK:
-            stored: StoredMessage = message  # type: ignore[assignment]
-            delivery.message = without_body(stored, stored)
+        drop_stored_body(delivery)
         self._by_place[place] = delivery
 
     def places(self) -> list[int]:
@@ -45,3 +41,12 @@ class QuarantinedMessages:
     def take(self, place: int) -> Delivery | None:
         """Take out the message at `place`; None if there is none."""
         return self._by_place.pop(place, None)
+
+
+def drop_stored_body(delivery: Delivery) -> None:
+    """Drop the body of the message of `delivery` from memory if it is on disk."""
+    message = delivery.message
+    is_on_disk = isinstance(message, StoredMessage) and message.location and message.flags & PERSISTENT
+    if is_on_disk and not message.flags & BODY_ON_DISK:
+        stored: StoredMessage = message  # type: ignore[assignment]
+        delivery.message = without_body(stored, stored)

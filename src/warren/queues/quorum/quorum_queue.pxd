@@ -25,11 +25,16 @@ cdef class QuorumQueue(ClassicQueue):
     cdef object _untrusted
     cdef int _level_max
     cdef bint _has_levels
+    cdef object _dead_letters
 
     @cython.locals(stored=StoredMessage, group=QuorumGroup)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef pump(self)
     cpdef requeue(self, Delivery delivery)
+    cpdef expire(self)
+    cdef _dead_letter_delivery(self, Delivery delivery, str reason)
+    @cython.final
+    cdef _keep_dead(self, Delivery delivery, str reason)
     cpdef Message outgoing(self, Delivery delivery)
     @cython.locals(messages=list, levels=list, positions=list, place=Py_ssize_t)
     cpdef enter(self, PendingBatch batch)
@@ -37,7 +42,7 @@ cdef class QuorumQueue(ClassicQueue):
     @cython.locals(consumer=Consumer, group=QuorumGroup)
     cdef _enter(self, StoredMessage message, int level, uint64_t position)
     cdef bint _is_deliverable(self) except -1
-    @cython.locals(ready=Backlog, group=QuorumGroup)
+    @cython.locals(group=QuorumGroup, count=Py_ssize_t, byte_count=int64_t)
     cdef bint is_full_for(self, Message message) except -1
     @cython.final
     @cython.locals(level=cython.int)

@@ -7,6 +7,8 @@ committed. Transient messages are stored like persistent ones.
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from warren.errors import NotFound, ResourceLocked
 from warren.limits_raft import REACH_AHEAD_MAX, UNCOMMITTED_BYTES_MAX
 from warren.metadata.incarnation import Incarnation
@@ -16,11 +18,12 @@ from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_o
 from warren.model.message_position import RANK_SHIFT
 from warren.queues.classic import ClassicQueue
 from warren.queues.priority_backlog import PriorityBacklog
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
+from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, Queue, QueueHost
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.batch_codec import HoldReason, SettledRun
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
+from warren.queues.quorum.kept_dead_letters import KeptDeadLetters
 from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quarantined_messages import QuarantinedMessages
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
@@ -39,14 +42,21 @@ _PERSISTENT = PERSISTENT
 _PROPOSED_SIZE_MAX = UNCOMMITTED_BYTES_MAX // 2
 # The number of the replica of a queue that has one.
 ONLY_REPLICA = 1
+# Why a message died -> why it is held, and the other way round.
+_HOLDS = {
+    "rejected": HoldReason.REJECTED,
+    "expired": HoldReason.EXPIRED,
+    "delivery_limit": HoldReason.DELIVERY_LIMIT,
+}
+_REASONS = {hold: reason for reason, hold in _HOLDS.items()}
 
 
 class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_found", "_group", "_has_levels", "_incarnation", "_level_max", "_quarantine",
-        "_restoring", "_stores", "_untrusted",
+        "_backlogs", "_dead_letters", "_found", "_group", "_has_levels", "_incarnation", "_level_max",
+        "_quarantine", "_restoring", "_stores", "_untrusted",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +84,20 @@ class QuorumQueue(ClassicQueue):
         # The highest priority level, and whether there is more than level 0.
         self._level_max = settings.priority_max or 0
         self._has_levels = False
+        # Those that are kept until their targets have confirmed them.
+        self._dead_letters = KeptDeadLetters(self, host)
         super().__init__(name, vhost_name, host, settings)
+
+    def apply_settings(self, settings: QueueSettings) -> None:
+        """Use `settings` from now on; dead letters that wait are sent again, or published at most once."""
+        ClassicQueue.apply_settings(self, settings)
+        dead_letters = self._dead_letters
+        if not dead_letters.count:
+            return
+        if settings.keeps_dead_letters:
+            dead_letters.wake()
+        else:
+            dead_letters.publish_once()
 
     def attach_store(self, stores: Stores, number: int) -> None:
         """Replicate the queue with `number`, in the log of `stores` that has its messages."""
@@ -159,8 +182,15 @@ class QuorumQueue(ClassicQueue):
         """Its replica on this node; in memory, that of a group without a log."""
         if self._untrusted is not None:
             return self._untrusted.status()
-        group, quarantined_count = self._group, self._quarantine.count
-        return in_memory(quarantined_count) if group is None else group.status(quarantined_count)
+        group = self._group
+        status = in_memory() if group is None else group.status()
+        dead_letters = self._dead_letters
+        return replace(
+            status,
+            quarantined_count=self._quarantine.count,
+            dead_letter_count=dead_letters.count,
+            dead_letter_bytes=dead_letters.byte_count,
+        )
 
     @property
     def is_local(self) -> bool:
@@ -303,7 +333,36 @@ class QuorumQueue(ClassicQueue):
             self._discard(self._untrusted)
         for place in self._quarantine.places():
             self.remove_quarantined(place)
+        for delivery in self._dead_letters.clear():
+            self._ready.settled(delivery)
         return ClassicQueue.delete(self)
+
+    def expire(self) -> None:
+        """Drop expired messages, or keep them as dead letters, and delete the queue if it was unused."""
+        if self.settings.keeps_dead_letters and not self.is_deleted:
+            self._keep_expired()
+        ClassicQueue.expire(self)
+
+    # --- as the source of dead letters ------------------------------------------------------------
+
+    @property
+    def keeps_dead_letters(self) -> bool:
+        """True if dead letters are kept until all their targets have confirmed them."""
+        return self.settings.keeps_dead_letters
+
+    def route_dead_letter(self, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
+        """The dead letter that `message` becomes, and its targets; None if it has none."""
+        return self._host.route_dead_letter(self, message, reason)
+
+    def dead_letter_confirmed(self, delivery: Delivery) -> None:
+        """Settle `delivery`, which all targets have confirmed."""
+        self._ready.settled(delivery)
+        self.mark_stats_dirty()
+
+    def dead_letter_once(self, delivery: Delivery, reason: str) -> None:
+        """Publish the dead letter of `delivery` at most once, and settle it."""
+        ClassicQueue._dead_letter_delivery(self, delivery, reason)
+        self.mark_stats_dirty()
 
     # --- what the group says ----------------------------------------------------------------------
 
@@ -318,22 +377,28 @@ class QuorumQueue(ClassicQueue):
             found = group.remaining(level, self._found.pop(level, None))
             ClassicQueue.restore(self, level, found)
             for position, state in group.returned_positions(level):
-                if state.hold is HoldReason.QUARANTINED:
-                    self._take_quarantined(self._place(level, position))
+                if state.hold is not HoldReason.NONE:
+                    self._take_held(self._place(level, position), state.hold)
         self._found.clear()
+        if not self.settings.keeps_dead_letters:
+            self._dead_letters.publish_once()
         restoring, self._restoring = self._restoring, []
         for callback in restoring:
             callback()
+        self._dead_letters.forward()
         self.pump()
 
-    def _take_quarantined(self, place: int) -> None:
-        """Take the recovered message at `place` out of the ready messages."""
+    def _take_held(self, place: int, hold: HoldReason) -> None:
+        """Take the recovered message at `place`, which is held, out of the ready messages."""
         for peeked in self._ready.peek(place, 1):
             if peeked.place == place:
                 delivery = self._ready.take(peeked, self)
                 assert delivery is not None, place
                 delivery.attempts = peeked.attempts
-                self._quarantine.add(peeked.place, delivery)
+                if hold is HoldReason.QUARANTINED:
+                    self._quarantine.add(peeked.place, delivery)
+                else:
+                    self._dead_letters.restore(delivery, _REASONS[hold])
 
     def enter(self, batch: PendingBatch) -> None:
         """Deliver or enqueue the messages of `batch`, which are committed."""
@@ -387,6 +452,40 @@ class QuorumQueue(ClassicQueue):
         queue.delete()
         untrusted.log.drop()
 
+    def _dead_letter_delivery(self, delivery: Delivery, reason: str) -> None:
+        """Keep `delivery`, which has died for `reason`, as a dead letter, or dead-letter or drop it."""
+        if self.settings.keeps_dead_letters and not self.is_deleted:
+            self._keep_dead(delivery, reason)
+        else:
+            ClassicQueue._dead_letter_delivery(self, delivery, reason)
+
+    def _keep_dead(self, delivery: Delivery, reason: str) -> None:
+        """Keep `delivery` until all targets of its dead letter have confirmed it."""
+        group, dead_letters = self._group, self._dead_letters
+        kept = self._host.kept_counts
+        kept[reason] = kept.get(reason, 0) + 1
+        delivery.consumer = None
+        dead_letters.add(delivery, reason)
+        if group is None:
+            dead_letters.wake()
+        else:
+            group.hold(self._level_of(delivery.message), delivery.position, _HOLDS[reason])
+            group.when_committed(dead_letters.agreed)
+
+    def _keep_expired(self) -> None:
+        """Take all expired messages out of the ready ones, and keep them as dead letters."""
+        now, ready = self._host.turn.now(), self._ready
+        if self._wake_when < 0 or now < self._wake_when:
+            return
+        while (place := ready.expired_place(now, self._ttl_ms)) >= 0:
+            found = ready.peek(place, 1)
+            delivery = ready.take(found[0], self) if found and found[0].place == place else None
+            if delivery is None:
+                # It cannot be read, which was reported.
+                return
+            self.mark_stats_dirty()
+            self._keep_dead(delivery, "expired")
+
     async def _until_open(self) -> None:
         """Wait until the group has opened, or was closed."""
         self._check_up()
@@ -428,11 +527,15 @@ class QuorumQueue(ClassicQueue):
                 return
 
     def is_full_for(self, message: Message) -> bool:
-        """True if the queue would exceed its limits with `message`, beside those that are not committed."""
-        ready, group = self._ready, self._group
-        if group is None:
-            return ClassicQueue.is_full_for(self, message)
-        if self._length_max >= 0 and ready.count + group.pending_count >= self._length_max:
-            return True
-        byte_count = ready.byte_count + group.pending_bytes + body_size_of(message)
-        return 0 <= self._bytes_max < byte_count
+        """True if the queue would exceed its limits with `message`, beside those that are not committed and
+        the dead letters that wait.
+        """
+        group, dead_letters = self._group, self._dead_letters
+        count, byte_count = self._ready.count, self._ready.byte_count + body_size_of(message)
+        if group is not None:
+            count += group.pending_count
+            byte_count += group.pending_bytes
+        if dead_letters.count:
+            count += dead_letters.count
+            byte_count += dead_letters.byte_count
+        return 0 <= self._length_max <= count or 0 <= self._bytes_max < byte_count
