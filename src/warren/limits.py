@@ -86,12 +86,6 @@ DEATHS_MAX = 500
 # Deaths before its redrives that a message keeps in a header: all headers must fit into a frame.
 PAST_DEATHS_MAX = 50
 
-# Dead letters of one queue that were published and that not all targets have confirmed, or that wait for
-# another attempt: as many as RabbitMQ's. They share a sync, and a target that takes nothing holds up no more.
-DEAD_LETTERS_SENT_MAX = 32
-# When dead letters without a target, or that one refused, are published again; RabbitMQ's settle timeout.
-DEAD_LETTERS_RETRIED_MS = 180_000
-
 # --- moving -------------------------------------------------------------------------------------
 # Unconfirmed messages of a move: enough for many of them to share a sync.
 MOVES_IN_FLIGHT_MAX = 1_024

@@ -62,3 +62,9 @@ REACH_AHEAD_MAX = 4_096
 # Damaged records and files of a store of which is recorded that an operator has accepted them, 8 bytes each.
 # Others make replicas untrusted again at the next start.
 ACCEPTED_DAMAGE_MAX = 65_536
+
+# Dead letters of one queue that were published and that not all targets have confirmed, or that wait for
+# another attempt: as many as RabbitMQ's. They share a sync, and a target that takes nothing holds up no more.
+DEAD_LETTERS_SENT_MAX = 32
+# When dead letters without a target, or that one refused, are published again; RabbitMQ's settle timeout.
+DEAD_LETTERS_RETRIED_MS = 180_000

@@ -14,7 +14,7 @@ from tests.sim.segments import make_small
 from tests.sim.test_quorum_queue import Confirms, Port
 from tests.unit.queues.samples import sent
 
-from warren.limits import DEAD_LETTERS_RETRIED_MS
+from warren.limits_raft import DEAD_LETTERS_RETRIED_MS
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import DeadLetterStrategy, Overflow, QueueSettings
 from warren.model.coroutine_driver import drive

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Protocol
 
 from warren.errors import AmqpError
-from warren.limits import DEAD_LETTERS_RETRIED_MS, DEAD_LETTERS_SENT_MAX
+from warren.limits_raft import DEAD_LETTERS_RETRIED_MS, DEAD_LETTERS_SENT_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.queues.queue import REFUSED, Delivery, Queue, QueueHost

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.queues.samples import Reader, sent
 from tests.unit.vhost.places import Place, SlowQueue, bodies
 
-from warren.limits import DEAD_LETTERS_RETRIED_MS, DEAD_LETTERS_SENT_MAX
+from warren.limits_raft import DEAD_LETTERS_RETRIED_MS, DEAD_LETTERS_SENT_MAX
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import DeadLetterStrategy, Overflow, QueueSettings
 from warren.model.message import Message
