@@ -119,7 +119,8 @@ class SimulatedDisk:
         bad = self.unreadable.get(name, range(0))
         if max(at, bad.start) < min(at + size, bad.stop):
             raise OSError(errno.EIO, "EIO")
-        return bytes(self.files[name].current[at : at + size])
+        # One copy: a start reads whole segments.
+        return bytes(memoryview(self.files[name].current)[at : at + size])
 
     def perform(self, steps: Sequence[DiskStep]) -> None:
         for step in steps:

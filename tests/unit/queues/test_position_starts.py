@@ -6,7 +6,6 @@ import pytest
 from tests.sim.durable_broker import DurableBroker
 from tests.unit.session.client import FRAME_SIZE_MAX, Client, call, publication
 
-from warren.limits_relay import POSITION_STARTS_MAX
 from warren.model.message_position import POSITIONS_ARGUMENT, MessagePosition, take_position
 from warren.queues.position_starts import PositionStarts
 from warren.wire import methods
@@ -130,15 +129,19 @@ def test_a_queue_that_is_declared_again_is_another_origin(broker: DurableBroker)
     assert sum(key.startswith(b"position-starts") for key in broker.store.markers) == 1
 
 
-def test_a_start_is_forgotten_with_its_last_message(broker: DurableBroker) -> None:
+def test_a_start_is_forgotten_with_its_last_message(
+    broker: DurableBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts_max = 8
+    monkeypatch.setattr("warren.queues.position_starts.POSITION_STARTS_MAX", starts_max)
     declare(broker)
-    for number in range(POSITION_STARTS_MAX + 5):
+    for number in range(starts_max + 5):
         publish(broker, f"m{number}")
         read(broker)
         broker.sync()
         broker.crash(is_power_lost=False)
     marker = next(value for key, value in _starts(broker).items())
-    assert len(marker) == 24 + 16 * POSITION_STARTS_MAX
+    assert len(marker) == 24 + 16 * starts_max
     client = broker.client()
     client.ask(methods.QueuePurge(queue="q"))
     broker.sync()
