@@ -8,9 +8,11 @@ from warren.metadata.commands import Bind
 from warren.simulation import client_actions
 from warren.simulation.actions import Action, Kind
 from warren.simulation.campaign import repeat
+from warren.simulation.client import SimulatedClient
 from warren.simulation.disk import SimulatedDisk
 from warren.simulation.existence import Existence
 from warren.simulation.history import History
+from warren.simulation.method_reader import ReceivedMethod
 from warren.simulation.network import SimulatedConnection
 from warren.simulation.queue_history import Copy, Publisher, QueueHistory
 from warren.simulation.simulation import TURN_WORK_MAX, Simulation
@@ -20,6 +22,7 @@ from warren.simulation.violation import Violation
 from warren.store.disk import DiskStep, SyncFile
 from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Owner
+from warren.wire import methods
 
 
 def actions(*kinds: Kind, queue: str = "", count: int = 3) -> list[Action]:
@@ -69,6 +72,38 @@ def test_what_may_have_been_created_behind_its_end_may_be_there() -> None:
     assert binding.is_possible
     binding.created(first)
     assert not binding.is_certain
+
+
+def test_what_was_created_before_its_end_is_not_there_although_it_is_answered_later() -> None:
+    queue, channel = Existence(), object()
+    queue.ending(channel)
+    created = queue.creating()
+    queue.ended(channel)
+    queue.created(created)
+    assert not queue.is_certain
+
+
+@pytest.mark.parametrize("is_acknowledged_before", [True, False])
+def test_an_acknowledgement_of_a_cancelled_consumer_settles_nothing(is_acknowledged_before: bool) -> None:
+    history = History([one for one in standard_topology().queues if one.name == "orders"])
+    queue = history.queues[0]
+    queue.defined()
+    copy = Copy(history.next_id(), Publisher("a"), persistent=True, priority=0)
+    history.published(copy.id, history.route("/", "", "orders", {}), copy)
+    channel = SimulatedClient("a", history, "/").channel(1)
+    channel.consume(queue, "c")
+    deliver = methods.BasicDeliver(consumer_tag="c", delivery_tag=1, redelivered=False)
+    delivery = ReceivedMethod(1, deliver, body=b"%d " % copy.id)
+    channel.written_by_broker(delivery)
+    channel.receive(delivery)
+    cancel = ReceivedMethod(1, methods.BasicCancel(consumer_tag="c"))
+    if not is_acknowledged_before:
+        channel.written_by_broker(cancel)
+    channel.acknowledge(1, is_multiple=False)
+    if is_acknowledged_before:
+        channel.written_by_broker(cancel)
+    history.synced()
+    history.delivered(queue, copy.id, object(), "other", flag=True)
 
 
 # --- exclusive queues -----------------------------------------------------------------------------------

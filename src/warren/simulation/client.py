@@ -50,6 +50,8 @@ class SimulatedChannel:
         # Deliveries that were not settled, by tag; the second once they have arrived.
         self.written: dict[int, Copy] = {}
         self.arrived: dict[int, Copy] = {}
+        # Those that the client has settled.
+        self._acknowledged: dict[int, Copy] = {}
         # The consumer that each of these went to, and the queue that they came from.
         self._tags: dict[int, str] = {}
         self._sources: dict[int, QueueHistory] = {}
@@ -154,9 +156,10 @@ class SimulatedChannel:
     def _settled(self, tag: int, is_multiple: bool) -> dict[int, Copy]:
         # The broker may have written more up to this tag than has arrived, but not on one channel in order.
         tags = [one for one in self.arrived if one == tag or (is_multiple and one < tag)]
-        for one in tags:
-            self.written.pop(one, None)
-        return {one: self.arrived.pop(one) for one in tags}
+        copies = {one: self.arrived.pop(one) for one in tags}
+        held = {one: copy for one, copy in copies.items() if self.written.pop(one, None) is not None}
+        self._acknowledged.update(held)
+        return held
 
     # --- what the broker has written ------------------------------------------------------------------
 
@@ -180,10 +183,7 @@ class SimulatedChannel:
             self._was_returned(received)
         elif isinstance(method, methods.BasicCancel):
             # Its queue is gone, or it has held a delivery for too long: what it held returns.
-            for number, copy in self.written.items():
-                if self._tags.get(number) == method.consumer_tag:
-                    copy.holder = None
-            self._client.history.disturbed()
+            self._cancelled(str(method.consumer_tag))
         elif isinstance(method, methods.ChannelClose):
             self.is_closing = True
             self._client.history.released(self)
@@ -218,6 +218,17 @@ class SimulatedChannel:
                 raise Violation(f"mandatory message {unconfirmed.id} reached no queue and was not returned")
             if not is_returned:
                 self._client.history.confirmed(unconfirmed.promises)
+
+    def _cancelled(self, consumer: str) -> None:
+        """What a consumer held returns; acknowledgements of it that are under way, or come now, are void."""
+        for number in [one for one in self._tags if self._tags[one] == consumer]:
+            copy = self.written.pop(number, None)
+            if copy is not None:
+                copy.holder = None
+            settled = self._acknowledged.pop(number, None)
+            if settled is not None and settled.settled_on is self:
+                settled.settled_on = None
+        self._client.history.disturbed()
 
     def _was_returned(self, received: ReceivedMethod) -> None:
         """A message came back: it must have been mandatory, and must have reached no queue."""

@@ -50,6 +50,8 @@ class Existence(Struct, eq=False):
 
     def ended(self, holder: object) -> None:
         """The request on `holder` was answered: it is gone, unless a creation may have come behind."""
+        # A creation under way may have come before it, also if it is answered later.
+        self.endings += 1
         if self._enders.pop(holder, -1) == self.creations:
             self.is_possible = False
 
@@ -61,7 +63,8 @@ class Existence(Struct, eq=False):
 
     def released(self, holder: object) -> None:
         """The channel `holder` has ended: what it requested may have happened."""
-        self._enders.pop(holder, None)
+        if self._enders.pop(holder, None) is not None:
+            self.endings += 1
 
     def at_rest(self) -> None:
         """Nothing is under way."""
