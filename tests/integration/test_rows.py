@@ -19,6 +19,8 @@ from tests.integration.broker_process import BrokerProcess, broker
 
 PERSISTENT = 2
 TIMEOUT_S = 30
+# The place of the first message by type of queue: those without priority come behind 31 levels.
+FIRST_PLACES = {"classic": 0, "quorum": 31 << 48}
 AUTHORIZATION = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}
 
 
@@ -61,11 +63,14 @@ def publish(channel: Any, count: int, size: int = 0) -> None:
         channel.basic_publish("", "orders", f"{number}".encode() + bytes(size), properties)
 
 
-def test_all_ready_messages_are_rows_and_stay_in_the_queue(node: BrokerProcess, channel: Any) -> None:
+def test_all_ready_messages_are_rows_and_stay_in_the_queue(
+    node: BrokerProcess, channel: Any, queue_type: str
+) -> None:
+    begin = FIRST_PLACES[queue_type]
     publish(channel, 1_000)
     table = browse(node)
     assert table["body"].to_pylist() == [f"{number}".encode() for number in range(1_000)]
-    assert table["offset"].to_pylist() == list(range(1_000))
+    assert table["offset"].to_pylist() == list(range(begin, begin + 1_000))
     assert table["headers"].to_pylist()[4] == [("n", "1")]
     assert set(table["queue"].to_pylist()) == {"orders"}
     assert set(table["redelivered"].to_pylist()) == {False}
@@ -81,11 +86,14 @@ def test_rows_can_be_compressed(node: BrokerProcess, channel: Any, compression: 
     assert packed.equals(plain)
 
 
-def test_a_number_of_rows_from_a_position_can_be_requested(node: BrokerProcess, channel: Any) -> None:
+def test_a_number_of_rows_from_a_position_can_be_requested(
+    node: BrokerProcess, channel: Any, queue_type: str
+) -> None:
+    begin = FIRST_PLACES[queue_type]
     publish(channel, 600)
-    table = browse(node, first=10, count=500, columns="offset")
-    assert table.to_pydict() == {"offset": list(range(10, 510))}
-    assert browse(node, first=600).num_rows == 0
+    table = browse(node, first=begin + 10, count=500, columns="offset")
+    assert table.to_pydict() == {"offset": list(range(begin + 10, begin + 510))}
+    assert browse(node, first=begin + 600).num_rows == 0
     assert browse(node, count=0).num_rows == 0
 
 
