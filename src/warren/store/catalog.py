@@ -73,17 +73,17 @@ class Catalog:
         try:
             if size:
                 data = disk.read(name, 0, size)
-                # It may have been read from the page cache after a failed sync: pairs of slots whose removal
-                # is not on the device must not be used for others.
-                disk.perform([WriteFile(name, 0, [data]), SyncFile(name)])
         except OSError as error:
             if not is_damage(error):
                 raise
-            data = b""
             self.damage.append(
                 StoreFileError(name, 0, f"the catalog cannot be used: {error.strerror}", messages=0)
             )
             size = None
+        if data:
+            # It may have been read from the page cache after a failed sync: pairs of slots whose removal is
+            # not on the device must not be used for others. If that fails, the start does; the file stays.
+            disk.perform([WriteFile(name, 0, [data]), SyncFile(name)])
         if size is None:
             disk.perform([DeleteFile(name), CreateFile(name, 0), SyncDirectory()])
         self._count = -(-len(data) // (_SLOT_SIZE * _SLOTS))

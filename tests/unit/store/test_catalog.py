@@ -7,7 +7,7 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 
 from warren.store.catalog import Catalog, CatalogEntry
-from warren.store.disk import SyncFile
+from warren.store.disk import DiskStep, SyncFile, WriteFile
 
 NAME = "catalog"
 SLOT_SIZE = 128
@@ -41,6 +41,16 @@ def test_what_a_failed_sync_has_given_up_is_durable_after_it_was_read() -> None:
         assert entries(there) == {}
         there.lose_power()
         assert entries(there) == {}
+
+
+@pytest.mark.parametrize("step", [WriteFile, SyncFile])
+def test_a_catalog_that_cannot_be_written_at_the_start_is_kept(step: type[DiskStep]) -> None:
+    there = SimulatedDisk(random.Random(1))
+    there.perform(Catalog(there, NAME).put(1, CatalogEntry(end=10)))
+    there.fault = (step, errno.EIO)
+    with pytest.raises(OSError, match="EIO"):
+        Catalog(there, NAME)
+    assert entries(there) == {1: 10}
 
 
 @pytest.mark.parametrize("turn", [0, 1])
