@@ -10,11 +10,13 @@ from warren.metadata.commands import ClearPolicy, Json, SetPolicy
 from warren.metadata.definitions_import import import_commands
 from warren.metadata.users import PasswordHash
 from warren.model.coroutine_driver import Pending, drive
+from warren.queues.local import LocalQueue
 from warren.simulation.machine import SimulatedMachine
 from warren.simulation.queue_history import QueueHistory
 from warren.simulation.simulated_node import SimulatedNode
 from warren.simulation.topology import POLICED
 from warren.vhost.definitions_check import check_definitions
+from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods
 
@@ -87,24 +89,28 @@ class OperatorActions:
         self._run(node, propose(), imported)
 
     def _purge(self, node: SimulatedNode, queue: QueueHistory) -> None:
-        services = node.server.vhost_services.get(queue.specification.vhost)
-        if services is not None:
-            operation = object()
-            queue.purging(operation)
-            requester = Requester(services.authorizer(OPERATOR_USER), Owner(_OWNER))
-            purge = methods.QueuePurge(queue=queue.specification.name)
-            request = services.queue_service.purge_queue(requester, purge)
-            self._run(node, request, lambda: queue.purged(operation))
+        purge = methods.QueuePurge(queue=queue.specification.name)
+        self._request(node, queue, lambda to, by: to.purge_queue(by, purge), queue.purging, queue.purged)
 
     def _delete(self, node: SimulatedNode, queue: QueueHistory) -> None:
+        delete = methods.QueueDelete(queue=queue.specification.name)
+        self._request(node, queue, lambda to, by: to.delete_queue(by, delete), queue.deleting, queue.deleted)
+
+    def _request(
+        self,
+        node: SimulatedNode,
+        queue: QueueHistory,
+        request: Callable[[QueueService[LocalQueue], Requester], Coroutine[Any, Any, object]],
+        begun: Callable[[object], None],
+        done: Callable[[object], None],
+    ) -> None:
+        """Ask the virtual host of `queue`, if it runs; the history knows both that and the success."""
         services = node.server.vhost_services.get(queue.specification.vhost)
         if services is not None:
             operation = object()
-            queue.deleting(operation)
+            begun(operation)
             requester = Requester(services.authorizer(OPERATOR_USER), Owner(_OWNER))
-            delete = methods.QueueDelete(queue=queue.specification.name)
-            request = services.queue_service.delete_queue(requester, delete)
-            self._run(node, request, lambda: queue.deleted(operation))
+            self._run(node, request(services.queue_service, requester), lambda: done(operation))
 
     def _run(
         self, node: SimulatedNode, request: Coroutine[Any, Any, object], then: Callable[[], None]
