@@ -198,13 +198,17 @@ class Channel:
         """Cancel and return the consumers that hold a delivery too long.
 
         If the client would not notice (it has no consumer_cancel_notify), close the channel, as RabbitMQ 4.3.
+        As in RabbitMQ 3.10, a delivery of basic.get that is held too long closes the channel.
         """
         timed_out = self.subscriber.time_out(now, timeout_ms)
+        exceeded_ms = self.subscriber.fetch_timed_out(now, timeout_ms)
         if timed_out and not self.subscriber.sends_cancel:
+            exceeded_ms = timed_out[0].timeout_ms(timeout_ms)
+        if exceeded_ms is not None:
             error = PreconditionFailed(
                 f"delivery acknowledgement on channel {self.number} timed out. Timeout value used: "
-                f"{timed_out[0].timeout_ms(timeout_ms)} ms. This timeout value can be configured, see "
-                "consumers doc guide to learn more"
+                f"{exceeded_ms} ms. This timeout value can be configured, see consumers doc guide to learn "
+                "more"
             )
             error.method_index = 0
             self._fail(error)

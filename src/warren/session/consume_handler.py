@@ -19,7 +19,7 @@ from warren.queues.position_starts import PositionStarts
 from warren.queues.stream_read_options import StreamReadOptions
 from warren.session.positioned_subscription import PositionedSubscription
 from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
-from warren.session.subscriber import ChannelSubscription, Subscriber
+from warren.session.subscriber import CONSUMER_TIMEOUT_ARGUMENT, ChannelSubscription, Subscriber
 from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Requester
 from warren.vhost.vhost import VirtualHost
@@ -118,16 +118,17 @@ class ConsumeHandler:
             priority=self._priority(method, queue),
         )
         stream_read_options = self._reading(method, queue)
+        self._check_timeout(method, queue)
         await queue.admit(consumer)
         queue.check_prefetch(self._subscriber.prefetch)
         queue.set_read_options(consumer, stream_read_options)
         if isinstance(consumer, PositionedSubscription):
             self._give_positions(queue, consumer)
         consumer.arguments = method.arguments
-        self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
         self._subscriber.consume(queue, consumer)
+        self._check_timeouts(consumer.timeout_ms(None))
 
     def _give_positions(self, queue: LocalQueue, consumer: PositionedSubscription) -> None:
         """Let `consumer` of `queue`, which gives positions, send them."""
@@ -158,6 +159,8 @@ class ConsumeHandler:
 
     def _get(self, method: methods.BasicGet) -> Coroutine[Pending, None, None] | None:
         queue = self._queue(method.queue)
+        if not method.no_ack:
+            self._check_timeouts(queue.settings.consumer_timeout_ms)
         if not queue.is_local:
             return self._fetch(queue, method.no_ack)
         # Without the coroutine a basic.get takes a tenth less time.
@@ -197,10 +200,19 @@ class ConsumeHandler:
         priority = method.arguments.get("x-priority", 0)
         error = not_integer(priority)
         if error is not None or not isinstance(priority, int):
-            raise PreconditionFailed(
-                f"invalid arg 'x-priority' for queue '{queue.name}' in vhost '{self._vhost.name}': {error}"
-            )
+            raise PreconditionFailed(f"invalid arg 'x-priority' for {_described(queue)}: {error}")
         return priority
+
+    def _check_timeout(self, method: methods.BasicConsume, queue: LocalQueue) -> None:
+        """PreconditionFailed unless the consumer's own timeout is a number of ms, if it has one."""
+        timeout_ms = method.arguments.get(CONSUMER_TIMEOUT_ARGUMENT, 0)
+        error = not_integer(timeout_ms)
+        if error is None and isinstance(timeout_ms, int) and timeout_ms < 0:
+            error = f"{{value_negative,{timeout_ms}}}"
+        if error is not None:
+            raise PreconditionFailed(
+                f"invalid arg '{CONSUMER_TIMEOUT_ARGUMENT}' for {_described(queue)}: {error}"
+            )
 
     def _reading(self, method: methods.BasicConsume, queue: LocalQueue) -> StreamReadOptions:
         """The stream options of basic.consume; PreconditionFailed for one that the queue type lacks."""

@@ -21,6 +21,8 @@ from warren.wire.table import Value
 ACKNOWLEDGE = 0
 REJECT = 1
 REQUEUE = 2
+# Argument of basic.consume: the consumer timeout (ms) of that consumer, as in RabbitMQ 4.3.
+CONSUMER_TIMEOUT_ARGUMENT = "x-consumer-timeout"
 
 _ACKNOWLEDGE = ACKNOWLEDGE
 _REJECT = REJECT
@@ -224,7 +226,7 @@ class Subscriber(Counters):
         """Cancel and return the consumers that hold a delivery longer than queue or `timeout_ms` allows.
 
         Their deliveries are requeued, and the client is notified; it may still acknowledge them, without
-        effect. Deliveries of basic.get have no consumer, and are not affected. None is no timeout.
+        effect. Deliveries of basic.get have no consumer, see `fetch_timed_out`. None is no timeout.
         """
         guilty: dict[ChannelSubscription, None] = {}
         for delivery in self.unacked.deliveries():
@@ -242,6 +244,18 @@ class Subscriber(Counters):
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)
+
+    def fetch_timed_out(self, now: int, timeout_ms: int | None) -> int | None:
+        """The timeout (ms) that a delivery of basic.get has exceeded: of its queue, or else `timeout_ms`."""
+        if not self._got_count:
+            return None
+        for delivery in self.unacked.deliveries():
+            if delivery.consumer is None:
+                queue: LocalQueue = delivery.queue  # type: ignore[assignment]
+                limit = _timeout_ms(queue, timeout_ms)
+                if limit is not None and delivery.delivered_at + limit <= now:
+                    return limit
+        return None
 
     def leave(self, queues: dict[LocalQueue, None]) -> None:
         """Remove all consumers and requeue all unacknowledged deliveries, because the channel ends.
@@ -412,9 +426,9 @@ class ChannelSubscription(Consumer):
         self._send(message, subscriber.unacked.next_tag(), redelivered)
 
     def timeout_ms(self, default_ms: int | None) -> int | None:
-        """The consumer timeout (ms) of its queue, or else `default_ms`; None is no timeout."""
-        own = self.queue.settings.consumer_timeout_ms
-        return default_ms if own is None else own
+        """The consumer timeout (ms): its own, or that of its queue, or `default_ms`; None is no timeout."""
+        own = self.arguments.get(CONSUMER_TIMEOUT_ARGUMENT)
+        return _timeout_ms(self.queue, default_ms) if own is None else own
 
     def cancelled(self) -> None:
         """Remove the consumer, because its queue was deleted or has cancelled it."""
@@ -443,3 +457,9 @@ class ChannelSubscription(Consumer):
         subscriber.outbox.content(subscriber.channel_number, before, message, b"")
         if subscriber._host.is_traced:
             subscriber._trace(self.queue, message, redelivered)
+
+
+def _timeout_ms(queue: LocalQueue, default_ms: int | None) -> int | None:
+    """The consumer timeout (ms) of `queue`, or else `default_ms`; None is no timeout."""
+    own = queue.settings.consumer_timeout_ms
+    return default_ms if own is None else own

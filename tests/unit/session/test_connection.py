@@ -12,6 +12,7 @@ from warren.limits import REMOVED_PER_TURN
 from warren.session.base_connection import ConnectionState
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
+from warren.wire.table import Value
 
 
 def opened(queue: str = "q") -> tuple[Broker, Client]:
@@ -360,6 +361,51 @@ def test_a_timed_out_consumer_closes_the_channel_of_a_client_that_would_not_noti
         0,
     )
     assert broker.services.vhost.queues["q"].message_count == 1
+
+
+def test_a_delivery_of_basic_get_that_is_held_too_long_closes_the_channel_and_returns() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(methods.QueueDeclare(queue="q", arguments={"x-consumer-timeout": 10_000}))
+    client.send(publication("q", b"x"))
+    client.ask(methods.BasicGet(queue="q"))
+    client.expire(9_999)
+    assert client.hear() == []
+    client.expire(12_500)
+    [received] = client.hear()
+    assert isinstance(received.method, methods.ChannelClose)
+    assert received.method.reply_code == 406
+    assert "Timeout value used: 10000 ms" in received.method.reply_text
+    assert broker.services.vhost.queues["q"].message_count == 1
+
+
+def test_the_timeout_of_a_consumer_counts_before_that_of_its_queue() -> None:
+    broker = Broker()
+    client = broker.client()
+    client.ask(
+        methods.QueueDeclare(queue="q", arguments={"x-consumer-timeout": 60_000}),
+        methods.BasicConsume(queue="q", consumer_tag="hasty", arguments={"x-consumer-timeout": 10_000}),
+    )
+    client.send(publication("q", b"x"))
+    assert client.bodies() == [b"x"]
+    client.expire(client.connection.deadline())
+    client.expire(12_500)
+    assert [received.method for received in client.hear()] == [methods.BasicCancel("hasty", True)]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"), [(-1, "{value_negative,-1}"), ("1000", '"expected integer, got longstr"')]
+)
+def test_a_consumer_timeout_that_is_no_time_is_refused(value: Value, reason: str) -> None:
+    client = Broker().client()
+    client.ask(methods.QueueDeclare(queue="q"))
+    client.send(call(methods.BasicConsume(queue="q", arguments={"x-consumer-timeout": value})))
+    [received] = client.hear()
+    assert isinstance(received.method, methods.ChannelClose)
+    assert (received.method.reply_code, received.method.reply_text) == (
+        406,
+        f"PRECONDITION_FAILED - invalid arg 'x-consumer-timeout' for queue 'q' in vhost '/': {reason}",
+    )
 
 
 def test_a_transaction_that_acknowledges_what_has_timed_out_fails() -> None:
