@@ -8,7 +8,6 @@ way.
 import random
 from collections.abc import Callable, Sequence
 
-from tests.clock import ManualClock
 from tests.sim.relay_site import Node, Site
 from tests.unit.client.broker_pair import PEER
 from tests.unit.session.client import CountingWake
@@ -20,6 +19,7 @@ from warren.client.login import ClientLogin
 from warren.client.uri import Target
 from warren.relay.dialer import Dialer
 from warren.session.connection import Connection
+from warren.simulation.simulated_clock import SimulatedClock
 
 # An end of a cut connection learns of it within this time (ms), which is less than the pause before a link
 # connects again and the time in which a crashed broker starts, or sometimes long after that.
@@ -77,7 +77,7 @@ class Wire:
 
     def deliver_to_server(self, size: int) -> None:
         """Have the broker read up to `size` bytes."""
-        if not self.server.is_reading_paused and not self.server_node.is_dead:
+        if not self.server.is_reading_paused and not self.server_node.is_over:
             data = bytes(self.to_server[:size])
             del self.to_server[:size]
             self.server.receive(data)
@@ -86,7 +86,7 @@ class Wire:
 
     def deliver_to_client(self, size: int) -> None:
         """Have the client read up to `size` bytes."""
-        if not self.client.is_reading_paused and not self.client_node.is_dead:
+        if not self.client.is_reading_paused and not self.client_node.is_over:
             data = bytes(self.to_client[:size])
             del self.to_client[:size]
             self.client.receive(data)
@@ -101,7 +101,7 @@ class Network:
         """Start a site for each letter of `names`; bytes pass in `pieces`."""
         self._pieces = pieces
         self.chance = chance
-        self.clock = ManualClock(1_000_000)
+        self.clock = SimulatedClock(1_000_000)
         self.wires: list[Wire] = []
         # What happens at a time, whatever has crashed meanwhile: the ends of cut connections, and starts.
         self._timers: list[tuple[int, int, Callable[[], None]]] = []
@@ -148,7 +148,7 @@ class Network:
             return
         self.crash_count += 1
         node = site.node
-        site.crash()
+        site.cut_power()
         for wire in [wire for wire in self.wires if node in (wire.client_node, wire.server_node)]:
             self._cut(wire)
         down_ms = CUT_NOTICED_MS_MAX + self.chance.randrange(2_000)
@@ -160,7 +160,7 @@ class Network:
         """Connect `node` with the site that `target` names, or with itself. Raises BrokerRefused."""
         server = node if target.is_local else self.sites[target.host].running
         is_refused = not target.is_local and self.clock.now < self.refused_until[target.host]
-        if server is None or is_refused or node.is_dead:
+        if server is None or is_refused or node.is_over:
             raise BrokerRefused("connection refused")
         login = ClientLogin(
             user="guest", password="guest", vhost=target.vhost, connection_name=name, heartbeat_s=0
@@ -184,7 +184,7 @@ class Network:
         self.unnoticed_count += 2
         for end in (wire.client, wire.server):
             delay_ms = self.chance.choice((0, self.chance.randrange(self.noticed_ms_max)))
-            if wire.client_node.is_dead and end is wire.client:
+            if wire.client_node.is_over and end is wire.client:
                 # So that no coroutine of the dead node is left in the middle of a call.
                 delay_ms = 0
             self._at(delay_ms, lambda end=end: self._notice(wire, end))  # type: ignore[misc]
@@ -196,7 +196,7 @@ class Network:
         if end is wire.client:
             wire.deliver_to_client(self.chance.randrange(len(wire.to_client) + 1))
             end.lost()
-        elif not wire.server_node.is_dead:
+        elif not wire.server_node.is_over:
             wire.deliver_to_server(self.chance.randrange(len(wire.to_server) + 1))
             end.lost()
 
@@ -290,11 +290,11 @@ class Network:
                 assert pieces < FLOW_PIECES_MAX, "it does not come to rest"
             for node in self.running():
                 node.run_turns()
-                if not node.is_idle:
+                if node.is_busy:
                     was_busy = True
                     self._count_step()
                     # The step may have been that at which the node crashes.
-                    if not node.is_dead:
+                    if not node.is_over:
                         node.write(self.flow_steps)
             if not was_busy:
                 return
@@ -313,7 +313,7 @@ class Network:
         """Verify that no node had an unexpected error."""
         for node in self.nodes:
             assert not node.reports
-            assert not [text for level, text in node.log if level == "error"]
+            assert not [text for level, text in node.link_log if level == "error"]
 
 
 class _Dialer(Dialer):

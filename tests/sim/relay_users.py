@@ -45,7 +45,7 @@ class Publisher:
     def publish(self, exchange: str, key: str) -> Publication:
         """Publish the next message."""
         client = self._connected()
-        publication_ = Publication(self._site.name, len(self.sent), key)
+        publication_ = Publication(self._site.node_name, len(self.sent), key)
         self.sent.append(publication_)
         self._sequence += 1
         self._unconfirmed[self._sequence] = publication_
@@ -54,7 +54,7 @@ class Publisher:
 
     def poll(self) -> None:
         """Receive confirms."""
-        if self._client is None or self._node is None or self._node.is_dead:
+        if self._client is None or self._node is None or self._node.is_over:
             return
         for received in self._client.hear():
             assert isinstance(received.method, methods.BasicAck), received
@@ -99,7 +99,7 @@ class Operator:
         """Receive answers."""
         if self._client is None or self._node is None:
             return
-        if self._node.is_dead:
+        if self._node.is_over:
             waiting, self._waiting = self._waiting, []
             for answered in waiting:
                 answered(False)
@@ -128,23 +128,23 @@ class Consumer:
 
     def poll(self) -> None:
         """Receive deliveries."""
-        if not self.node.is_dead:
+        if not self.node.is_over:
             answers = self._client.hear()
             self._held += [one for one in answers if isinstance(one.method, methods.BasicDeliver)]
 
     def acknowledge(self, count: int) -> list[ReceivedMethod]:
         """Acknowledge the oldest `count` messages, and return them."""
         done, self._held = self._held[:count], self._held[count:]
-        if done and not self.node.is_dead:
+        if done and not self.node.is_over:
             last = done[-1].method
             assert isinstance(last, methods.BasicDeliver)
             self._client.send(call(methods.BasicAck(delivery_tag=last.delivery_tag, multiple=True)))
-        return [] if self.node.is_dead else done
+        return [] if self.node.is_over else done
 
     def close(self) -> None:
         """Close the connection: what is not acknowledged returns to the queue."""
         self._held = []
-        if not self.node.is_dead:
+        if not self.node.is_over:
             self._client.connection.lost()
 
 

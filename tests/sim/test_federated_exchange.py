@@ -124,9 +124,9 @@ class Simulation:
         if node is not None and name not in self.toggling:
             self.toggling[name] = node
             if node.vhost.policies.by_name:
-                node.propose(ClearPolicy(vhost="/", name="p"), lambda: self.toggled(name))
+                node.change(ClearPolicy(vhost="/", name="p"), lambda: self.toggled(name))
             else:
-                node.propose(_POLICY, lambda: self.toggled(name))
+                node.change(_POLICY, lambda: self.toggled(name))
 
     def toggled(self, name: str) -> None:
         """The upstreams of a site were removed or added: whatever comes through it may be lost."""
@@ -275,7 +275,7 @@ class Simulation:
         for user in (*self.publishers.values(), *self.operators.values()):
             user.poll()
         for name, node in list(self.toggling.items()):
-            if node.is_dead:
+            if node.is_over:
                 self.toggled(name)
 
     def run(self) -> None:
@@ -317,10 +317,10 @@ class Simulation:
         for node in self.network.running():
             left += [link.status() for link in node.links.all()] if not node.is_forwarding() else []
             left += [name for name in federation_queues(node) if node.depth(name)]
-            expected = self.expected_bindings(node.site.name)
+            expected = self.expected_bindings(node.site.node_name)
             found = Counter(propagated(node).values())
             if found != expected:
-                left.append((node.site.name, found, expected))
+                left.append((node.site.node_name, found, expected))
         return left
 
     # --- what is verified ---------------------------------------------------------------------------

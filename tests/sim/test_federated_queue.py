@@ -142,7 +142,7 @@ class Simulation:
         for publisher in self.publishers.values():
             publisher.poll()
         for name, consumers in self.consumers.items():
-            self.consumers[name] = [each for each in consumers if not each.node.is_dead]
+            self.consumers[name] = [each for each in consumers if not each.node.is_over]
         for consumer in self.all_consumers():
             consumer.poll()
 
@@ -195,7 +195,7 @@ class Simulation:
                 queue = self.network.sites[upstream].node.queue(QUEUE)
                 assert queue is not None
                 tags = [one.tag for one in queue.consumers() if one.tag == f"federation-link-{upstream}"]
-                if not any(consumer.node.site.name == name for consumer in self.consumers[name]):
+                if not any(consumer.node.site.node_name == name for consumer in self.consumers[name]):
                     assert not tags, f"{name} takes messages without a consumer"
 
     def check_messages(self) -> None:

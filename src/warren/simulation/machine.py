@@ -9,17 +9,24 @@ from warren.simulation.disk import SimulatedDisk
 from warren.simulation.simulated_clock import SimulatedClock
 from warren.simulation.simulated_node import Disks, SimulatedNode
 
+NODE_NAME = "warren@simulation"
+
 
 class SimulatedMachine(Disks):
     """The disks of one broker, by directory, and the node that runs on them; None while it is down."""
 
     def __init__(
-        self, chance: random.Random, clock: SimulatedClock, definitions: Sequence[MetadataCommand]
+        self,
+        chance: random.Random,
+        clock: SimulatedClock,
+        definitions: Sequence[MetadataCommand],
+        node_name: str = NODE_NAME,
     ) -> None:
         """Start nothing yet; `definitions` are applied at each start, like a definitions file."""
         self.chance = chance
         self.clock = clock
         self.definitions = definitions
+        self.node_name = node_name
         self.incarnation = Incarnation(NODE_ALONE, 0)
         self.on_restart: Callable[[str], None] = lambda _: None
         self._disks: dict[str, SimulatedDisk] = {}
@@ -53,7 +60,7 @@ class SimulatedMachine(Disks):
         assert self.running is None
         # A real node counts its runs in a file of its own.
         self.incarnation = Incarnation(NODE_ALONE, self.incarnation.number + 1)
-        self.running = SimulatedNode(self)
+        self.running = self._new_node()
         self.running.start()
 
     def kill(self) -> None:
@@ -72,6 +79,10 @@ class SimulatedMachine(Disks):
         """Stop the node as SIGTERM does: everything is written first; there must be room on the disk."""
         self.node.stop()
         self._end()
+
+    def _new_node(self) -> SimulatedNode:
+        """The node of the next run."""
+        return SimulatedNode(self)
 
     def _end(self) -> None:
         node, self.running = self.node, None

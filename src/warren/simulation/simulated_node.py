@@ -28,7 +28,6 @@ from warren.simulation.ports import JournalFuture, MountedDisk, completed
 from warren.simulation.simulated_clock import SimulatedClock
 from warren.simulation.vhost_unit import VhostUnit
 
-NODE_NAME = "warren@simulation"
 METADATA = "metadata"
 # Interval of maintenance, as on a real node.
 _MAINTENANCE_MS = 1_000
@@ -42,6 +41,7 @@ class Disks(Protocol):
     chance: random.Random
     clock: SimulatedClock
     definitions: Sequence[MetadataCommand]
+    node_name: str
     # The run of the broker.
     incarnation: Incarnation
     # Called when a virtual host starts again after a failure of its disk.
@@ -180,10 +180,14 @@ class SimulatedNode:
                 self.measure(lambda disk=disk: disk.advance(steps))  # type: ignore[misc]
 
     @property
+    def is_busy(self) -> bool:
+        """True if something waits for a turn or for a disk."""
+        return bool(self._turns) or any(disk.is_busy for disk in self._machine.disks)
+
+    @property
     def is_idle(self) -> bool:
-        """True if nothing waits for a turn, for a disk, or to be committed."""
-        is_busy = any(disk.is_busy for disk in self._machine.disks)
-        return not (self._turns or is_busy or any(unit.is_due for unit in self.vhosts.values()))
+        """True if nothing waits for a turn, for a disk, or for the time at which it is committed."""
+        return not self.is_busy and not any(unit.is_due for unit in self.vhosts.values())
 
     @property
     def is_serving(self) -> bool:
@@ -278,10 +282,10 @@ class SimulatedNode:
             turn=self.clock.turn,
             report=self.reports.append,
             log=self._log,
-            node_name=NODE_NAME,
+            node_name=self._machine.node_name,
             incarnation=self._machine.incarnation,
         )
-        handshake = HandshakeSettings(server_properties=server_properties(NODE_NAME))
+        handshake = HandshakeSettings(server_properties=server_properties(self._machine.node_name))
         control = AdmissionControl(self.metadata, authenticator, lambda: self.server, self.log.append)
         return Server(control, SessionSettings(handshake=handshake), dependencies)
 
