@@ -414,7 +414,8 @@ class QuorumQueue(ClassicQueue):
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
-        if consumer is not None and not self._ready.count and position < group.reach(level):
+        # As long as a message is ready, nobody is found here.
+        if consumer is not None and position < group.reach(level):
             self._deliver(consumer, self._ready.push_delivered(message, self))
             return
         self._enqueue(message)
