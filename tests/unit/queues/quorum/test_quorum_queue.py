@@ -1,6 +1,7 @@
 """A quorum queue on a disk: what has to be agreed on first, and in which order messages are delivered."""
 
 import random
+from typing import Protocol
 
 from tests.sim.disk import SimulatedDisk
 from tests.unit.queues.quorum.test_kept_dead_letters import KeepingPlace
@@ -44,7 +45,14 @@ class Disk:
             self.files.advance()
 
 
-def got(queue: QuorumQueue, disk: Disk) -> Delivery:
+class Writer(Protocol):
+    """What can write everything."""
+
+    def write(self) -> None:
+        """Write and sync everything, and what follows from that."""
+
+
+def got(queue: QuorumQueue, disk: Writer) -> Delivery:
     """The first message of `queue`, with what has to be written for that."""
     found: list[tuple[Delivery, int] | None] = []
 
