@@ -14,17 +14,20 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.limits_raft import CHANGE_MEMBERS_MAX
+from warren.queues.quorum.batch_codec import VERSION
 from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_log import entry_bytes
 from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, Snapshot
 from warren.replication.raft.ready import Ready
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupEntry, GroupSnapshot, PositionRun
+from warren.store.group_record import GroupEntry, GroupSnapshot, PayloadVersions, PositionRun
 
 # The configuration of a queue with one replica.
 ALONE = Configuration(voters=(1,))
 _VERSION = 1
+# The versions of all that a quorum queue stores in the records of its group.
+PAYLOAD_VERSIONS = PayloadVersions(configuration=_VERSION, machine=VERSION, commands=VERSION)
 _HEAD = Layout(">BBHHHH")
 _REPLICA = Layout(">I")
 
