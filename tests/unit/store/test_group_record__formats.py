@@ -9,6 +9,7 @@ from tests.sim.disk import File, SimulatedDisk
 from tests.sim.recovered import messages_in
 from tests.unit.store.test_group_log import FIRST, GROUP, REPLICA, append, opened, write
 from tests.unit.store.test_recovery import Port
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.raft_storage import ALONE, PAYLOAD_VERSIONS, encode_configuration

@@ -5,6 +5,7 @@ from tests.unit.queues.quorum.followers import Bodies, Follower, applied
 from tests.unit.queues.quorum.test_kept_dead_letters import KeepingPlace
 from tests.unit.queues.samples import sent
 from tests.unit.store.test_recovery import Promise
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 from tests.unit.vhost.places import bodies as bodies_in
 
 from warren.queues.quorum.batch_codec import (

@@ -7,6 +7,7 @@ from tests.sim.disk import SimulatedDisk
 from tests.unit.queues.quorum.test_kept_dead_letters import KeepingPlace
 from tests.unit.queues.samples import Host, Reader, sent
 from tests.unit.store.test_recovery import Port
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 from tests.unit.vhost.places import bodies
 
 from warren.metadata.incarnation import Incarnation

@@ -5,6 +5,7 @@ from tests.unit.queues.quorum.followers import Follower
 from tests.unit.queues.quorum.test_quorum_queue import got
 from tests.unit.queues.samples import Reader, sent
 from tests.unit.store.test_group_log import FIRST
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 
 from warren.errors import NotFound
 from warren.queues.queue import REFUSED
