@@ -42,7 +42,7 @@ UNTRUSTED_REASON_SIZE_MAX = 512
 QUORUM_ENQUEUERS_MAX = 4_096
 # Runs of messages that came back and were not settled, each with the same number of attempts. Messages that
 # come back together are few runs, however many they are; this many are 2.8 MB in a snapshot. Beyond it the
-# half with the fewest attempts counts from zero again, so that no message is lost for it.
+# half with the fewest attempts counts from zero again, so that no message is lost for it; holds go last.
 QUORUM_RETURNED_RUNS_MAX = 131_072
 # The bodies in one entry of a quorum queue, which is sent to a member as a whole: small enough that a slow
 # link has the next heartbeat in time. A larger message has an entry of its own.

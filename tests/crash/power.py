@@ -4,6 +4,8 @@ record.
 For each place a directory is built that contains everything synced, and an arbitrary part of the rest. The
 broker's own recovery reads it, and what clients had been told by then must be true. That the syncs matter is
 tested as well: without those of files, or of directories, something must be lost.
+
+Then bits of the log of quorum queues are flipped while their broker is stopped (`rot`).
 """
 
 import argparse
@@ -23,6 +25,7 @@ from tests.crash.load import ClientHistory as Asked  # noqa: E402
 from tests.crash.load import Load, name_of  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
 from tests.crash.recovered_directory import DamageError, bodies_in  # noqa: E402
+from tests.crash.rot import Rotting  # noqa: E402
 from tests.crash.simulated_files import Call, Files, calls  # noqa: E402
 from tests.crash.wire_history import WireHistory  # noqa: E402
 from tests.integration.broker_process import BrokerProcess  # noqa: E402
@@ -32,6 +35,8 @@ from warren.store.segment import StoreFileError  # noqa: E402
 
 CUTS = 150
 LOAD_SECONDS = 2.0
+# Each is two starts of a broker, a second or two.
+ROTS = 3
 # Enough cuts for a loss when syncs are left out.
 CUTS_WITHOUT_SYNCS = 40
 
@@ -48,18 +53,19 @@ def main() -> int:
     """Record, cut and compare; 0 if nothing was lost that should not be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cuts", type=int, default=CUTS)
+    parser.add_argument("--rots", type=int, default=ROTS)
     parser.add_argument("--seconds", type=float, default=LOAD_SECONDS)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     print(f"seed {options.seed}")
+    failed = rot(options.rots, options.seed)
     if reason := why_impossible():
         print(f"{reason}: nothing is recorded")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
+        print(f"{options.rots - failed} passed, {failed} failed, 1 skipped")
+        return 1 if failed else 0
     with tempfile.TemporaryDirectory(prefix="warren-power-") as name:
         folder = Path(name).resolve()
         recorded = record(folder, options.seconds, options.seed)
-        failed = 0
         for text in cut(recorded, folder, options.cuts, options.seed):
             print(f"FAILED lost: {text}")
             failed += 1
@@ -72,8 +78,22 @@ def main() -> int:
                 failed += 1
             else:
                 print(f"without the syncs of each {kind}: {found}")
-    print(f"{options.cuts + 2 - failed} passed, {failed} failed, 0 skipped")
+    print(f"{options.rots + options.cuts + 2 - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
+
+
+def rot(count: int, seed: int) -> int:
+    """Flip a bit `count` times; returns how often too little was there."""
+    with tempfile.TemporaryDirectory(prefix="warren-rot-") as folder:
+        rotting = Rotting(Path(folder) / "data", random.Random(seed))
+        for at in range(count):
+            try:
+                rotting.once()
+            except AssertionError as error:
+                print(f"FAILED bit {at + 1}: {error}")
+                return 1
+    print(f"{count} bits: {rotting.down} queues were down, {rotting.lost} messages were lost with them")
+    return 0
 
 
 def record(folder: Path, seconds: float, seed: int) -> list[Call]:

@@ -32,6 +32,7 @@ from warren.node.loss_file import LossFile
 from warren.node.quarantine import Quarantine
 from warren.node.vhost_folders import METADATA, NAME, STREAMS, VHOSTS, directory_name, set_aside
 from warren.queues.quorum.quorum_queue import ONLY_REPLICA
+from warren.queues.quorum.raft_storage import PAYLOAD_VERSIONS
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.file_writer import IS_AVAILABLE, FileWriter
@@ -193,6 +194,7 @@ class Storage:
             progress=_Progress(name).tell,
             replicas=self._replicas(name),
             missing=missing,
+            payload_versions=PAYLOAD_VERSIONS,
         )
         try:
             if has_failed_before:

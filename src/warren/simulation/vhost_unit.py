@@ -7,6 +7,7 @@ from warren.journal.journal import Journal
 from warren.metadata.machine import Metadata
 from warren.model.arguments import QUORUM
 from warren.queues.quorum.quorum_queue import ONLY_REPLICA
+from warren.queues.quorum.raft_storage import PAYLOAD_VERSIONS
 from warren.session.server import Server
 from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.simulation.ports import MountedDisk, SimulatedStorePort
@@ -124,6 +125,7 @@ class VhostUnit:
                 has_queue=lambda number: number in queues or not was_deleted(number),
                 progress=lambda *_: None,
                 replicas=self._replicas(),
+                payload_versions=PAYLOAD_VERSIONS,
             ),
         )
         port.store = recovered.store

@@ -50,6 +50,11 @@ class GroupContents(ConfirmListener):
         return self._state.snapshot
 
     @property
+    def snapshot_ends(self) -> dict[int, int]:
+        """Priority level -> the position behind the last message, as of the snapshot."""
+        return dict(self._state.snapshot_ends)
+
+    @property
     def first(self) -> int:
         """The index of the first entry, whether or not there is any."""
         return self._state.first
@@ -97,6 +102,21 @@ class GroupContents(ConfirmListener):
             else:
                 found.append(message)
         return found
+
+    def unsettled(self) -> Iterator[tuple[int, int, StoredMessage | int]]:
+        """The messages of all entries that are not settled: level, position in the store, and the message or
+        its location.
+        """
+        for index in range(self._state.first, self._state.last + 1):
+            places = self._places(self._state.entry(index))
+            for (cursor, position), message in zip(places, self._messages[index], strict=True):
+                if message and not cursor.has(position):
+                    yield cursor.level, position, message
+
+    def has(self, level: int, stored: int) -> bool:
+        """True if position `stored` of `level` in the store is one of the group: it is not void."""
+        position = self.logical(level, stored)
+        return position < self.end(level) and self.stored(level, position) == stored
 
     def stored(self, level: int, position: int) -> int:
         """The position in the store of the message at `position` of `level` in the group."""

@@ -10,11 +10,17 @@ ENTRY, HARD and CUT are drawn in `record`. All integers are big-endian, and each
 level in the highest byte. `ends` are the positions behind the last message of each level as of `index`;
 `since` is the number of the segment before which nothing concerns this replica; and `reason` says why the
 replica is not trusted, and is empty if it is.
+
+What others store here begins with the version of its format, or is empty: configuration, machine, and the
+commands of an entry that is not a change of the configuration.
 """
 
+from collections.abc import Iterator
 from struct import Struct as Layout
 
 from msgspec import Struct
+
+from warren.store.record import ENTRY, STATE
 
 _ENTRY = Layout(">IQQQBH")
 _RUN = Layout(">QI")
@@ -25,6 +31,8 @@ _END = Layout(">Q")
 _STATE = Layout(">IIIQIQQQHHIIII")
 _SIZE = Layout(">I")
 _GROUP = Layout(">I")
+# The kind of an entry whose commands are those of the queue.
+_NORMAL = 0
 _LEVEL_SHIFT = 56
 _POSITIONS = (1 << _LEVEL_SHIFT) - 1
 
@@ -99,6 +107,14 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
     ends: dict[int, int]
     offsets: list[PositionOffset]
     entries: list[GroupEntry]
+
+
+class PayloadVersions(Struct, frozen=True, kw_only=True):
+    """The newest versions of what others store in the records of a group."""
+
+    configuration: int
+    machine: int
+    commands: int
 
 
 def group_of(body: bytes) -> int:
@@ -196,6 +212,46 @@ def decode_state(body: bytes) -> GroupRecord:
         offsets=_decode_offsets(offsets),
         entries=entries,
     )
+
+
+def newer_payload(kind: int, body: bytes, newest: PayloadVersions) -> tuple[int, str] | None:
+    """The place in the body of an ENTRY or a STATE of a version that is above `newest`, and what it is; None
+    if there is none.
+    """
+    for at, name, version_max in _payloads(kind, body, newest):
+        if body[at] > version_max:
+            return at, f"format {body[at]} of the {name} is newer than {version_max}"
+    return None
+
+
+def _payloads(kind: int, body: bytes, newest: PayloadVersions) -> Iterator[tuple[int, str, int]]:
+    """Where each payload begins that is not empty, what it is, and its newest version."""
+    if kind == ENTRY:
+        yield from _commands(body, 0, len(body), newest)
+    elif kind == STATE:
+        *_, reason_size, end_count, offset_count, configuration_size, machine_size, count = (
+            _STATE.unpack_from(body)
+        )
+        at = _STATE.size + reason_size + end_count * _END.size + offset_count * _OFFSET.size
+        if configuration_size:
+            yield at, "configuration", newest.configuration
+        at += configuration_size
+        if machine_size:
+            yield at, "machine", newest.machine
+        at += machine_size
+        for _ in range(count):
+            size = _SIZE.unpack_from(body, at)[0]
+            at += _SIZE.size
+            yield from _commands(body, at, at + size, newest)
+            at += size
+
+
+def _commands(body: bytes, at: int, end: int, newest: PayloadVersions) -> Iterator[tuple[int, str, int]]:
+    """Where the commands begin in the body of an ENTRY from `at` up to `end`."""
+    *_, kind, count = _ENTRY.unpack_from(body, at)
+    begin = at + _ENTRY.size + count * _RUN.size
+    if kind == _NORMAL and begin < end:
+        yield begin, "commands", newest.commands
 
 
 def _encode_offsets(offsets: list[PositionOffset]) -> bytes:

@@ -15,6 +15,7 @@ from warren.store.group_record import (
     GroupHardState,
     GroupRecord,
     GroupSnapshot,
+    PayloadVersions,
     PositionOffset,
     PositionRun,
     decode_cut,
@@ -22,10 +23,11 @@ from warren.store.group_record import (
     decode_hard,
     decode_state,
     group_of,
+    newer_payload,
 )
 from warren.store.position_offsets import PositionOffsets
 from warren.store.record import CUT, ENTRY, HARD, STATE
-from warren.store.segment import StoreFileError
+from warren.store.segment import NewerFormatError, StoreFileError, segment_name
 
 
 class GroupState:
@@ -232,14 +234,22 @@ def state_of(record: GroupRecord) -> GroupState:
 class GroupScan:
     """The states of all groups, as far as the records read so far tell, by number of the group."""
 
-    __slots__ = ("states",)
+    __slots__ = ("_newest", "states")
 
-    def __init__(self) -> None:
+    def __init__(self, newest: PayloadVersions | None = None) -> None:
+        self._newest = newest
         self.states: dict[int, GroupState] = {}
 
-    def take(self, kind: int, body: bytes, segment: int) -> None:
-        """Collect the record of `kind` with `body`, which segment number `segment` contains."""
+    def take(self, kind: int, body: bytes, segment: int, at: int = 0) -> None:
+        """Collect the record of `kind` with `body`, which segment number `segment` contains at `at`.
+
+        NewerFormatError for a payload of a version that is above the newest.
+        """
         number = group_of(body)
+        newer = None if self._newest is None else newer_payload(kind, body, self._newest)
+        if newer is not None:
+            reason = f"{newer[1]}, the newest this version of Warren reads"
+            raise NewerFormatError(segment_name(segment), at + newer[0], reason)
         if kind == STATE:
             # Whatever stands before it does not count any more.
             state = self.states[number] = state_of(decode_state(body))

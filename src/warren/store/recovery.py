@@ -30,6 +30,7 @@ from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
 from warren.store.disk import DeleteFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.group_log import GroupLog
+from warren.store.group_record import PayloadVersions
 from warren.store.group_state import GroupState
 from warren.store.markers import CommitMarker
 from warren.store.message_store import MessageStore
@@ -99,6 +100,8 @@ class RecoveryDependencies(Struct, frozen=True, kw_only=True):
     replicas: dict[int, int] = {}
     # Files that are known to be missing as a whole, of which the store itself cannot know.
     missing: list[StoreFileError] = []
+    # The newest versions of what others store in the records of a Raft group; None if that does not matter.
+    payload_versions: PayloadVersions | None = None
 
 
 def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
@@ -159,7 +162,7 @@ class _StoreReader:
         self._sizes = sizes
         self._read = 0
         self._total = sum(sizes.values())
-        self._scan = SegmentScan()
+        self._scan = SegmentScan(dependencies.payload_versions)
         self.segments: dict[int, Segment] = {}
         self.damage: list[StoreFileError] = [*catalog.damage]
         self.cursors: dict[tuple[int, int], QueueCursor] = {}

@@ -4,6 +4,7 @@ from warren.limits import SCANNED_AT_ONCE
 from warren.model.column import Column
 from warren.model.message import BODY_END, HAS_EXPIRATION
 from warren.store.cursor import QueueCursor
+from warren.store.group_record import PayloadVersions
 from warren.store.group_state import GroupScan
 from warren.store.markers import CommitMarker
 from warren.store.record import (
@@ -85,11 +86,11 @@ class SegmentScan:
 
     __slots__ = ("_last", "_level", "_queue", "cursors", "groups", "markers")
 
-    def __init__(self) -> None:
+    def __init__(self, newest: PayloadVersions | None = None) -> None:
         self.cursors: dict[CursorKey, CursorScan] = {}
         # By key.
         self.markers: dict[bytes, CommitMarker] = {}
-        self.groups = GroupScan()
+        self.groups = GroupScan(newest)
         self._last: CursorScan | None = None
         self._queue = 0
         self._level = 0
@@ -136,7 +137,7 @@ class SegmentScan:
             name, value = decode_marker(data, at, size)
             self.markers[name] = CommitMarker(name, value, segment.number)
         elif kind >= _ENTRY:
-            self.groups.take(kind, data[at + _HEAD_SIZE : at + size], segment.number)
+            self.groups.take(kind, data[at + _HEAD_SIZE : at + size], segment.number, at + _HEAD_SIZE)
 
     def _take_message(self, segment: Segment, data: bytes, at: int, size: int) -> None:
         location = (segment.number << _SEGMENT_SHIFT) | at

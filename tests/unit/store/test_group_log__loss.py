@@ -3,6 +3,7 @@
 from tests.sim.disk import SimulatedDisk
 from tests.unit.store.test_group_log import FIRST, GROUP, append, begun, bodies, opened, write
 from tests.unit.store.test_recovery import published
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 
 from warren.store.group_record import GroupHardState, GroupSnapshot
 from warren.store.message_store import MessageStore

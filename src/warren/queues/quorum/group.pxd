@@ -29,6 +29,8 @@ cdef class QuorumGroup:
     cdef list _settled_before
     cdef list _opening
     cdef readonly QuorumMachine machine
+    cdef readonly object messages
+    cdef public object send
     cdef readonly bint is_open
     cdef readonly bint is_closed
     cdef readonly Py_ssize_t pending_count

@@ -7,6 +7,9 @@ A message is appended to the store as it is published, so that it is written onc
 routed to; what belongs to one write becomes entries behind its messages. Nothing is done before its entry is
 committed: messages become ready then, publishers get their confirms, and what was settled is released.
 
+A snapshot of another member replaces the log, the messages and the machine of a replica that does not lead.
+Its messages are received first; all of it is there, or all that was there before, after a crash at any point.
+
 What earlier runs have left in the log is applied before the queue opens, which is when the first entry of
 this term is committed: settled messages are not restored, and the machine has the rest.
 
@@ -31,7 +34,8 @@ from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
 from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
-from warren.queues.quorum.raft_storage import GroupStorage, QuorumPayload
+from warren.queues.quorum.raft_storage import GroupStorage, QuorumPayload, QuorumSnapshot
+from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.queues.quorum.returned_messages import ReturnState
 from warren.queues.replication_status import ReplicationStatus
 from warren.replication.driver import RaftDriver
@@ -66,12 +70,12 @@ class GroupOwner(Protocol):
 
 
 class QuorumGroup:
-    """The replica of one quorum queue on this node, its only member."""
+    """The replica of one quorum queue on this node; it leads if it is the only member."""
 
     __slots__ = (
         "_batches", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
         "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "last_position",
-        "machine", "pending_bytes", "pending_count",
+        "machine", "messages", "pending_bytes", "pending_count", "send",
     )  # fmt: skip
 
     def __init__(
@@ -86,9 +90,11 @@ class QuorumGroup:
         self._log = log
         self._store = store
         self._owner = owner
-        machine = log.snapshot.machine
-        # What is agreed on, beside the messages.
-        self.machine = QuorumMachine.decode(machine) if machine else QuorumMachine()
+        # What is agreed on, beside the messages; and these, until the queue has them.
+        self.machine = _machine_of(log.snapshot.machine)
+        self.messages = ReplicaMessages(log)
+        # Sends messages to other members, as soon as there are any.
+        self.send: Callable[[Sequence[RaftMessage]], None] = _send
         # True from when it leads and has applied what earlier runs have left, until it is closed.
         self.is_open = False
         self.is_closed = False
@@ -113,16 +119,48 @@ class QuorumGroup:
         # Level -> the position behind the last message that has entered the queue.
         self._ends = {level: log.stored(level, log.end(level)) for level in log.levels()}
         log.listener = self
-        storage = GroupStorage(log)
+        storage = GroupStorage(log, self.messages)
         # The sole voter never waits for an election, so that its timeout does not matter.
         dependencies = RaftDependencies(storage=storage, chance=lambda _: 0)
         replica = Replica(log.replica, dependencies, RaftSettings(), applied=log.snapshot.index)
-        self._driver = RaftDriver(replica, storage, self, _send)
+        self._driver = RaftDriver(replica, storage, self, lambda messages: self.send(messages))
 
     def start(self) -> None:
-        """Have this replica lead; `GroupOwner.opened` follows when that is synced."""
-        self._driver.campaign()
+        """Have this replica lead if nobody else votes; `GroupOwner.opened` follows when that is synced."""
+        configuration = self._driver.replica.configuration
+        if configuration.voters == (self._log.replica,) and not configuration.outgoing:
+            self._driver.campaign()
         self._driver.flush()
+
+    # --- what other members send ------------------------------------------------------------------
+
+    def receive(self, message: StoredMessage, level: int, position: int) -> None:
+        """Store `message` of a snapshot that `step` gets, at `position` of `level` in the group.
+
+        Another replica leads, so that what was published here is refused.
+        """
+        assert not self.is_open, "who leads receives no snapshot"
+        self._refuse_pending()
+        self.messages.receive(message, level, position)
+
+    def discard_received(self) -> None:
+        """Make the messages void that were received for a snapshot that will not come."""
+        self.messages.discard_received()
+
+    def step(self, message: RaftMessage) -> None:
+        """Take a message of another member; those of a snapshot that is not installed are void then.
+
+        QuorumFormatError, and nothing is done, if a snapshot has what this version cannot read.
+        """
+        if message.snapshot is not None:
+            payload = message.snapshot.payload
+            assert isinstance(payload, QuorumSnapshot)
+            _machine_of(payload.machine)
+            self._refuse_pending()
+        self._driver.step(message)
+        self._driver.flush()
+        if message.snapshot is not None:
+            self.messages.discard_received()
 
     # --- what is proposed -------------------------------------------------------------------------
 
@@ -246,8 +284,15 @@ class QuorumGroup:
         self._compact(entries[-1])
 
     def install(self, snapshot: Snapshot) -> None:
-        """Never called: there is no other member."""
-        raise AssertionError(snapshot.index)
+        """Continue with `snapshot`, which is synced with its messages, instead of everything before it."""
+        assert not self.is_open, "who leads receives no snapshot"
+        payload, log = snapshot.payload, self._log
+        assert isinstance(payload, QuorumSnapshot)
+        self.machine = _machine_of(payload.machine)
+        self.messages.synced(snapshot.index)
+        self._settled_before = []
+        self._reach_asked = {}
+        self._ends = {level: log.stored(level, end) for level, end in sorted(payload.ends.items())}
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -279,19 +324,21 @@ class QuorumGroup:
         end = self._ends.get(level)
         return self._log.stored(level, 0) if end is None else end
 
-    def remaining(self, level: int, found: RecoveredQueue | None) -> RecoveredQueue:
-        """What of the messages of `level` that a store has `found` is in the queue.
+    def remaining(self, level: int) -> RecoveredQueue:
+        """What of the messages of `level` that the replica has is in the queue.
 
         An entry can have settled messages that the store has not released before it was closed.
         """
-        end, reach = self.end(level), self.reach(level)
+        end, found = self.end(level), self.messages.take(level)
+        # The reach may be ahead of the last message; those that follow were never delivered.
+        delivered_up_to = min(self.reach(level), end)
         if found is None:
             return RecoveredQueue(
                 positions=Column(),
                 locations=Column(),
                 byte_count=0,
                 expiring=[],
-                delivered_up_to=reach,
+                delivered_up_to=delivered_up_to,
                 end=end,
             )
         positions, locations, byte_count = found.positions, found.locations, found.byte_count
@@ -310,7 +357,7 @@ class QuorumGroup:
             locations=locations,
             byte_count=byte_count,
             expiring=[each for each in found.expiring if each[0] not in gone],
-            delivered_up_to=reach,
+            delivered_up_to=delivered_up_to,
             end=end,
         )
 
@@ -442,6 +489,16 @@ class QuorumGroup:
             )
         )  # fmt: skip
 
+    def _refuse_pending(self) -> None:
+        """Refuse what was published and not proposed, since another replica leads."""
+        for batch in (*self._batches, self._pending):
+            batch.refuse()
+            self._opening += batch.callbacks
+        self._batches.clear()
+        self._pending = PendingBatch()
+        self.pending_count = self.pending_bytes = 0
+        self._log.unplace()
+
     def _release_all(self, releases: list[tuple[StoredMessage, QueueCursor, int]]) -> None:
         """Release settled messages."""
         for message, cursor, position in releases:
@@ -478,6 +535,11 @@ class Committed:
             self._callback(self)
 
 
+def _machine_of(data: bytes) -> QuorumMachine:
+    """The machine of a snapshot with `data`; QuorumFormatError if it is invalid."""
+    return QuorumMachine.decode(data) if data else QuorumMachine()
+
+
 def _send(messages: Sequence[RaftMessage]) -> None:
-    """Never called: there is no other member."""
+    """Never called while there is no other member."""
     raise AssertionError(messages)

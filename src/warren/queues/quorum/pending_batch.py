@@ -70,6 +70,13 @@ class PendingBatch:
         for callback in self.callbacks:
             callback()
 
+    def refuse(self) -> None:
+        """Tell publishers that their messages are not stored, since the batch will not be proposed."""
+        self._end_asking()
+        for confirmation, first, last in self._confirms:
+            for sequence in range(first, last + 1):
+                confirmation.refused(sequence)
+
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""

@@ -61,7 +61,10 @@ class QuorumBacklog(DiskBacklog):
     def take(self, peeked: PeekedMessage, queue: Queue) -> Delivery | None:
         """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more."""
         place = peeked.place - self.place_base
-        return DiskBacklog.take(self, PeekedMessage(place, peeked.message, peeked.attempts), queue)
+        delivery = DiskBacklog.take(self, PeekedMessage(place, peeked.message, peeked.attempts), queue)
+        if delivery is not None and self._attempts:
+            delivery.attempts = self._attempts.pop(delivery.position, delivery.attempts)
+        return delivery
 
     def extent(self) -> list[range]:
         """The places of all messages that are ready now, as increasing ranges that exclude later messages."""
@@ -81,7 +84,9 @@ class QuorumBacklog(DiskBacklog):
         """Restore the messages that were `found`; the backlog must be new."""
         DiskBacklog.restore(self, level, found, ttl_ms)
         self.reach = self._group.reach(level)
-        self._attempts = {position: state.total for position, state in self._group.returned_positions(level)}
+        self._attempts = {
+            position: state.total for position, state in self._group.returned_positions(level) if state.total
+        }
 
     def forget(self) -> None:
         """Release everything; called when the queue was deleted and is empty."""

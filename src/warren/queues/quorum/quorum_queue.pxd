@@ -19,7 +19,6 @@ cdef class QuorumQueue(ClassicQueue):
     cdef object _stores
     cdef object _incarnation
     cdef dict _backlogs
-    cdef dict _found
     cdef list _restoring
     cdef object _quarantine
     cdef object _untrusted

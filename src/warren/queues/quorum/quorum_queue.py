@@ -55,7 +55,7 @@ class QuorumQueue(ClassicQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_dead_letters", "_found", "_group", "_has_levels", "_incarnation", "_level_max",
+        "_backlogs", "_dead_letters", "_group", "_has_levels", "_incarnation", "_level_max",
         "_quarantine", "_restoring", "_stores", "_untrusted",
     )  # fmt: skip
 
@@ -76,8 +76,6 @@ class QuorumQueue(ClassicQueue):
         self._untrusted: UntrustedReplica | None = None
         # The backlog of each priority level that is in use.
         self._backlogs: dict[int, QuorumBacklog] = {}
-        # What was recovered, by priority level, until the group opens.
-        self._found: dict[int, RecoveredQueue] = {}
         # Who is called when that is restored.
         self._restoring: list[Callable[[], None]] = []
         self._quarantine = QuarantinedMessages()
@@ -109,9 +107,9 @@ class QuorumQueue(ClassicQueue):
         if log.untrusted:
             self._untrusted = UntrustedReplica(log)
         else:
-            self._lead(log, stores)
+            self._replicate(log, stores)
 
-    def _lead(self, log: GroupLog, stores: Stores, settled: Sequence[SettledRun] = ()) -> None:
+    def _replicate(self, log: GroupLog, stores: Stores, settled: Sequence[SettledRun] = ()) -> None:
         """Begin to replicate the queue in `log`; `settled` are messages that have left the queue."""
         self._group = QuorumGroup(log, stores.persistent, self, self._incarnation, settled=settled)
         backlog = self._make_backlog(0)
@@ -136,7 +134,12 @@ class QuorumQueue(ClassicQueue):
         elif self._group is None:
             ClassicQueue.restore(self, level, found)
         else:
-            self._found[level] = found
+            self._group.messages.restore(level, found)
+
+    @property
+    def group(self) -> QuorumGroup | None:
+        """Its replica on this node, for messages of other members; None in memory, and while it is down."""
+        return self._group
 
     @property
     def is_restored(self) -> bool:
@@ -153,11 +156,12 @@ class QuorumQueue(ClassicQueue):
         untrusted, stores = self._untrusted, self._stores
         if untrusted is not None and stores is not None:
             settled = untrusted.accept()
-            self._found = untrusted.found
             self._untrusted = None
             self.touch()
             self._schedule()
-            self._lead(untrusted.log, stores, settled)
+            self._replicate(untrusted.log, stores, settled)
+            for level, found in untrusted.found.items():
+                self.restore(level, found)
 
     def last_place(self, message: Message) -> int:
         """The place that `message`, which was the last one published, has when it is committed."""
@@ -374,12 +378,10 @@ class QuorumQueue(ClassicQueue):
         if any(levels):
             self._use_levels()
         for level in levels:
-            found = group.remaining(level, self._found.pop(level, None))
-            ClassicQueue.restore(self, level, found)
+            ClassicQueue.restore(self, level, group.remaining(level))
             for position, state in group.returned_positions(level):
                 if state.hold is not HoldReason.NONE:
                     self._take_held(self._place(level, position), state.hold)
-        self._found.clear()
         if not self.settings.keeps_dead_letters:
             self._dead_letters.publish_once()
         restoring, self._restoring = self._restoring, []
@@ -394,7 +396,6 @@ class QuorumQueue(ClassicQueue):
             if peeked.place == place:
                 delivery = self._ready.take(peeked, self)
                 assert delivery is not None, place
-                delivery.attempts = peeked.attempts
                 if hold is HoldReason.QUARANTINED:
                     self._quarantine.add(peeked.place, delivery)
                 else:
@@ -414,7 +415,8 @@ class QuorumQueue(ClassicQueue):
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
-        if consumer is not None and not self._ready.count and position < group.reach(level):
+        # As long as a message is ready, nobody is found here.
+        if consumer is not None and position < group.reach(level):
             self._deliver(consumer, self._ready.push_delivered(message, self))
             return
         self._enqueue(message)

@@ -5,6 +5,7 @@ from warren.store.group_log cimport GroupLog
 cdef class GroupStorage:
     cdef GroupLog _log
     cdef object _written
+    cdef object _messages
 
     cpdef first_index(self)
     cpdef last_index(self)
@@ -14,6 +15,7 @@ cdef class GroupStorage:
     cpdef entries(self, first, last, bytes_max)
     @cython.locals(log=GroupLog)
     cpdef write(self, ready)
+    cdef _replace(self, snapshot)
     @cython.locals(log=GroupLog)
     cdef _append(self, entries, commit)
     cdef _entry(self, index)

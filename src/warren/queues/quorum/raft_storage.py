@@ -14,16 +14,20 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.limits_raft import CHANGE_MEMBERS_MAX
+from warren.queues.quorum.batch_codec import VERSION
+from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_log import entry_bytes
 from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, Snapshot
 from warren.replication.raft.ready import Ready
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupEntry, PositionRun
+from warren.store.group_record import GroupEntry, GroupSnapshot, PayloadVersions, PositionRun
 
 # The configuration of a queue with one replica.
 ALONE = Configuration(voters=(1,))
 _VERSION = 1
+# The versions of all that a quorum queue stores in the records of its group.
+PAYLOAD_VERSIONS = PayloadVersions(configuration=_VERSION, machine=VERSION, commands=VERSION)
 _HEAD = Layout(">BBHHHH")
 _REPLICA = Layout(">I")
 
@@ -40,16 +44,28 @@ class QuorumPayload(Struct, frozen=True):
         return GroupEntry(index=0, term=0, runs=self.runs, commands=self.commands).size
 
 
+class QuorumSnapshot(Struct, frozen=True):
+    """What a snapshot of a quorum queue has; its messages are sent and received one by one, before it."""
+
+    # The machine, encoded; nothing at all before the first entry.
+    machine: bytes = b""
+    # Priority level -> the position behind the last message.
+    ends: dict[int, int] = {}
+
+
 class GroupStorage:
     """The port `RaftStorage`, and the `DriverLog` of a replica whose log is a `GroupLog`.
 
     An entry of kind NORMAL has a `QuorumPayload`, or b"" if it is the first of a leader. Its messages were
     placed in the log before it is written, in its order. Tickets are those of the log, whose listener tells
-    the driver what is synced.
+    the driver what is synced. A snapshot has a `QuorumSnapshot`; its messages were received before it is
+    written.
     """
 
-    def __init__(self, log: GroupLog) -> None:
+    def __init__(self, log: GroupLog, messages: ReplicaMessages | None = None) -> None:
+        """`messages` are those of the replica; without them nothing but entries can be written."""
         self._log = log
+        self._messages = messages
         # The entries that were written since the start, in order, as they were proposed: with the same sizes.
         self._written: deque[Entry] = deque()
 
@@ -91,27 +107,43 @@ class GroupStorage:
         return found
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot of the log; None before the first one. Its payload is the machine, encoded."""
+        """The snapshot of the log; None before the first one."""
         snapshot = self._log.snapshot
         if not snapshot.index:
             return None
         configuration = decode_configuration(snapshot.configuration)
-        return Snapshot(snapshot.index, snapshot.term, configuration, snapshot.machine)
+        payload = QuorumSnapshot(snapshot.machine, self._log.snapshot_ends)
+        return Snapshot(snapshot.index, snapshot.term, configuration, payload)
 
     # --- what the driver writes -------------------------------------------------------------------
 
     def write(self, ready: Ready) -> int:
-        """Write the hard state and the entries of `ready`; returns the ticket of the log.
+        """Write the hard state, the snapshot and the entries of `ready`; returns the ticket of the log.
 
         ValueError if the messages of an entry are not those that were placed.
         """
-        assert ready.snapshot is None, "a group with one member receives no snapshot"
         log, hard = self._log, ready.hard_state
         if hard is not None and (hard.term, hard.vote) != (log.hard.term, log.hard.vote):
             log.promise(hard.term, hard.vote)
+        if ready.snapshot is not None:
+            self._replace(ready.snapshot)
         if ready.entries:
             self._append(ready.entries, ready.commit)
         return log.ticket
+
+    def _replace(self, snapshot: Snapshot) -> None:
+        """Write `snapshot` instead of everything."""
+        payload, messages = snapshot.payload, self._messages
+        assert isinstance(payload, QuorumSnapshot), f"snapshot {snapshot.index} is one of another queue"
+        assert messages is not None
+        self._written.clear()
+        messages.replace(
+            GroupSnapshot(
+                index=snapshot.index, term=snapshot.term,
+                configuration=encode_configuration(snapshot.configuration), machine=payload.machine,
+            ),
+            payload.ends,
+        )  # fmt: skip
 
     def _append(self, entries: Sequence[Entry], commit: int) -> None:
         log, written = self._log, self._written

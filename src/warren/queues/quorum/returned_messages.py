@@ -150,9 +150,13 @@ class ReturnedMessages:
         self._change(run, lambda old: run.state)
 
     def forget_half(self) -> None:
-        """Forget the half of the ranges with the fewest attempts; those that are held come last."""
+        """Forget the half of the ranges with the fewest attempts, or those of them that are not held.
+
+        A range that is held is forgotten only if all are: its messages are ready again after a restart.
+        """
         found = sorted(self.ranges(), key=lambda run: (run.state, run))
-        for run in found[: (len(found) + 1) // 2]:
+        half = found[: (len(found) + 1) // 2]
+        for run in [each for each in half if each.state.hold is HoldReason.NONE] or half:
             self.remove(run.level, run.first, run.end)
 
     def _change(self, run: ReturnedRange, change: Callable[[ReturnState], ReturnState]) -> None:

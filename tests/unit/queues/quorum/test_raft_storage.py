@@ -12,6 +12,7 @@ from warren.queues.quorum.raft_storage import (
     ALONE,
     GroupStorage,
     QuorumPayload,
+    QuorumSnapshot,
     decode_configuration,
     encode_configuration,
 )
@@ -121,7 +122,7 @@ def test_what_is_applied_before_a_snapshot_is_not_applied_again() -> None:
     alone.propose(SECOND)
     write(store, there)
     log.compact(GroupSnapshot(index=2, term=1, configuration=encode_configuration(ALONE), machine=b"m"))
-    assert alone.storage.snapshot() == Snapshot(2, 1, ALONE, b"m")
+    assert alone.storage.snapshot() == Snapshot(2, 1, ALONE, QuorumSnapshot(b"m"))
     assert (alone.storage.first_index(), alone.storage.term(1), alone.storage.term(2)) == (3, None, 1)
     assert alone.storage.term(4) is None
     write(store, there)

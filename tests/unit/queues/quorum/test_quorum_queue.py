@@ -1,0 +1,97 @@
+"""A quorum queue on a disk: what has to be agreed on first, and in which order messages are delivered."""
+
+import random
+from typing import Protocol
+
+from tests.sim.disk import SimulatedDisk
+from tests.unit.queues.quorum.test_kept_dead_letters import KeepingPlace
+from tests.unit.queues.samples import Host, Reader, sent
+from tests.unit.store.test_recovery import Port
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
+from tests.unit.vhost.places import bodies
+
+from warren.metadata.incarnation import Incarnation
+from warren.model.arguments import QueueSettings
+from warren.model.coroutine_driver import drive
+from warren.queues.queue import Delivery
+from warren.queues.quorum.quorum_queue import QuorumQueue
+from warren.store.recovery import RecoveryDependencies, open_erased, open_store
+from warren.store.stores import Stores
+
+NUMBER = 7
+
+
+class Disk:
+    """A store on a simulated disk, in which the queue is attached to has number `NUMBER`."""
+
+    def __init__(self) -> None:
+        chance = random.Random(1)
+        self.files = SimulatedDisk(chance)
+        dependencies = RecoveryDependencies(
+            random_bytes=chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None
+        )
+        self.store = open_store(self.files, Port(), dependencies).store
+        self.stores = Stores(self.store, open_erased(SimulatedDisk(chance), Port(), chance.randbytes))
+
+    def keep(self, queue: QuorumQueue) -> None:
+        """Have `queue` here, open."""
+        queue.attach_store(self.stores, NUMBER)
+        self.write()
+        assert queue.is_restored
+
+    def write(self) -> None:
+        """Write and sync everything, and what follows from that."""
+        while not self.store.is_idle:
+            self.store.commit()
+            self.files.advance()
+
+
+class Writer(Protocol):
+    """What can write everything."""
+
+    def write(self) -> None:
+        """Write and sync everything, and what follows from that."""
+
+
+def got(queue: QuorumQueue, disk: Writer) -> Delivery:
+    """The first message of `queue`, with what has to be written for that."""
+    found: list[tuple[Delivery, int] | None] = []
+
+    async def fetch() -> None:
+        found.append(await queue.fetch(False))
+
+    drive(fetch())
+    disk.write()
+    [fetched] = found
+    assert fetched is not None
+    return fetched[0]
+
+
+def test_a_dead_letter_is_published_when_the_death_is_committed_and_not_before() -> None:
+    place, disk = KeepingPlace(), Disk()
+    target = place.target("target")
+    disk.keep(place.q)
+    place.publish("a")
+    disk.write()
+    place.q.reject(got(place.q, disk))
+    disk.store.commit()
+    assert (place.waiting, bodies(target)) == ((1, 1), "")
+    disk.write()
+    assert (place.waiting, bodies(target)) == ((1, 1), "a")
+
+
+def test_a_message_does_not_overtake_one_of_a_higher_priority_that_waits_for_its_reach() -> None:
+    disk, reader = Disk(), Reader()
+    queue = QuorumQueue("q", "/", Host(), QueueSettings(priority_max=9), incarnation=Incarnation(1, 1))
+    disk.keep(queue)
+    # With this the next messages without a priority can be delivered at once.
+    queue.publish(sent("first", delivery_mode=2), None, 0)
+    disk.write()
+    queue.acknowledge(got(queue, disk))
+    queue.publish(sent("high", delivery_mode=2, priority=5), None, 0)
+    queue.publish(sent("low", delivery_mode=2), None, 0)
+    disk.store.commit()
+    # The entry with both is on its way, and raises no reach, since nobody was there to whom they could go.
+    queue.add_consumer(reader)
+    disk.write()
+    assert reader.bodies == [b"high", b"low"]
