@@ -104,9 +104,7 @@ class GroupContents(ConfirmListener):
         return found
 
     def unsettled(self) -> Iterator[tuple[int, int, StoredMessage | int]]:
-        """The messages of all entries that are not settled: level, position in the store, and the message or
-        its location.
-        """
+        """The messages of entries that are not settled: level, position in the store, message or location."""
         for index in range(self._state.first, self._state.last + 1):
             places = self._places(self._state.entry(index))
             for (cursor, position), message in zip(places, self._messages[index], strict=True):

@@ -215,8 +215,9 @@ def decode_state(body: bytes) -> GroupRecord:
 
 
 def newer_payload(kind: int, body: bytes, newest: PayloadVersions) -> tuple[int, str] | None:
-    """The place in the body of an ENTRY or a STATE of a version that is above `newest`, and what it is; None
-    if there is none.
+    """Find a version above `newest` in the body of an ENTRY or a STATE.
+
+    Returns where it is in the body, and what it is; None if there is none.
     """
     for at, name, version_max in _payloads(kind, body, newest):
         if body[at] > version_max:
