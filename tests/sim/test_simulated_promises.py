@@ -14,6 +14,7 @@ from warren.simulation.existence import Existence
 from warren.simulation.history import History
 from warren.simulation.method_reader import ReceivedMethod
 from warren.simulation.network import SimulatedConnection
+from warren.simulation.operator_actions import OperatorActions
 from warren.simulation.queue_history import Copy, Publisher, QueueHistory
 from warren.simulation.simulation import TURN_WORK_MAX, Simulation
 from warren.simulation.stream_history import StreamHistory
@@ -163,6 +164,50 @@ def test_a_message_at_two_offsets_of_a_stream_is_found() -> None:
 def test_a_stream_that_is_shorter_than_it_was_is_found() -> None:
     with pytest.raises(Violation, match="ends at offset 2; message 7 was at 2"):
         read_stream().inspected(2)
+
+
+def test_the_offsets_of_a_deleted_stream_are_those_of_the_next_one() -> None:
+    stream = read_stream()
+    stream.ending()
+    stream.delivered("first", 3, 8)
+    stream.delivered("second", 0, 9)
+    stream.at_rest()
+    stream.attached("third", 0)
+    stream.delivered("third", 0, 9)
+    stream.inspected(1)
+    with pytest.raises(Violation, match="has message 10; it had 9"):
+        stream.delivered("fourth", 0, 10)
+
+
+@pytest.mark.parametrize("queue", ["log", "orders", "agreed"])
+def test_a_deletion_that_keeps_the_messages_is_found(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = (Kind.DECLARE, Kind.PUBLISH, Kind.SETTLE, Kind.DELETE, Kind.SETTLE, Kind.DECLARE, Kind.SETTLE)
+    everything = actions(*kinds, queue=queue, count=8)
+    assert repeat(standard_topology(), everything) == ""
+
+    async def keep(self: object, requester: object, delete: methods.QueueDelete) -> int:
+        """Delete nothing."""
+        return 0
+
+    monkeypatch.setattr(QueueService, "delete_queue", keep)
+    found = repeat(standard_topology(), everything)
+    assert "came back after" in found or "was deleted meanwhile" in found
+
+
+def test_a_purge_of_an_operator_that_keeps_the_messages_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        OperatorActions, "perform", lambda self, queue: self._purge(self._machine.node, queue)
+    )
+    kinds = (Kind.DECLARE, Kind.PUBLISH, Kind.SETTLE, Kind.OPERATE, Kind.SETTLE)
+    everything = actions(*kinds, queue="orders", count=8)
+    assert repeat(standard_topology(), everything) == ""
+
+    async def keep(self: object, requester: object, purge: methods.QueuePurge) -> int:
+        """Purge nothing."""
+        return 0
+
+    monkeypatch.setattr(QueueService, "purge_queue", keep)
+    assert "came back after" in repeat(standard_topology(), everything)
 
 
 def test_a_stream_whose_files_are_not_synced_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

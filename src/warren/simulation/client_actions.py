@@ -133,7 +133,7 @@ class ClientActions:
 
     def _delete(self, client: SimulatedClient, queue: QueueHistory) -> None:
         channel = self._channel(client, _DECLARING)
-        if channel is None or queue.specification.is_defined or queue.stream is not None:
+        if channel is None or queue.specification.is_defined:
             return
         queue.deleting(channel)
         delete = methods.QueueDelete(queue=queue.specification.name)

@@ -190,6 +190,8 @@ class History:
         copy = queue.copies.get(id)
         if copy is None:
             raise Violation(f"message {id} is delivered from stream '{name}', to which nobody published it")
+        if copy.is_gone:
+            raise Violation(f"message {id} is delivered from stream '{name}', which was deleted meanwhile")
         assert queue.stream is not None
         queue.stream.delivered(consumer, offset, id)
         return Copy(id, copy.publisher, persistent=True, priority=0)
@@ -242,14 +244,9 @@ class History:
     def synced(self) -> None:
         """Nothing is under way, and everything is on the disk: what was settled is gone."""
         for queue in self.queues:
-            for existence in queue.existences:
-                existence.at_rest()
+            queue.at_rest()
             if queue.chain is not None:
                 queue.chain.at_rest(self.now)
-            for copy in queue.copies.values():
-                if copy.settled_on is not None:
-                    copy.settled_on = None
-                    copy.is_gone = True
 
     def crashed(self, *, is_power_lost: bool, is_restart: bool = False) -> None:
         """The broker has ended, or, at a restart, a virtual host: what was not on the disk is lost."""
@@ -258,6 +255,7 @@ class History:
             for existence in queue.existences:
                 existence.crashed(survives=queue.survives, is_restart=is_restart)
             queue.deleters.clear()
+            queue.removed.clear()
             for copy in queue.copies.values():
                 copy.holder = None
                 copy.settled_on = None

@@ -35,9 +35,10 @@ class OperatorActions:
         specification = queue.specification
         if specification.is_defined or specification.owner:
             return
-        action = self._chance.choice((self._import, self._purge, self._delete))
-        if action == self._import or queue.stream is None:
-            action(self._machine.node, queue)
+        actions = [self._import, self._delete]
+        if queue.stream is None:
+            actions.append(self._purge)
+        self._chance.choice(actions)(self._machine.node, queue)
 
     def change_policy(self) -> None:
         """Change or clear the policy of the queue that may have one."""

@@ -99,8 +99,10 @@ class QueueHistory(Struct, eq=False):
     specification: QueueSpecification
     existence: Existence = field(default_factory=Existence)
     bindings: list[tuple[BindingSpecification, Existence]] = field(default_factory=list)
-    # The channels with a deletion or a purge under way.
-    deleters: dict[object, None] = field(default_factory=dict)
+    # The channels with a deletion or a purge under way, and what it removes for certain.
+    deleters: dict[object, list[Copy]] = field(default_factory=dict)
+    # What was removed, and may come back in a crash until that is on the disk.
+    removed: list[Copy] = field(default_factory=list)
     copies: dict[int, Copy] = field(default_factory=dict)
     # Of a stream, and of the chain of dead letters that begins here.
     stream: StreamHistory | None = None
@@ -130,6 +132,8 @@ class QueueHistory(Struct, eq=False):
         """A client deletes it on the channel `holder`."""
         for existence in self.existences:
             existence.ending(holder)
+        if self.stream is not None:
+            self.stream.ending()
         self.purging(holder)
 
     def deleted(self, holder: object) -> None:
@@ -140,7 +144,22 @@ class QueueHistory(Struct, eq=False):
 
     def purged(self, holder: object) -> None:
         """The purge on `holder` was answered."""
-        self.deleters.pop(holder, None)
+        self.removed += self.deleters.pop(holder, [])
+
+    def at_rest(self) -> None:
+        """Nothing is under way, and everything is on the disk: what was settled or removed is gone."""
+        for existence in self.existences:
+            existence.at_rest()
+        if self.stream is not None:
+            self.stream.at_rest()
+        for copy in self.copies.values():
+            if copy.settled_on is not None:
+                copy.settled_on = None
+                copy.is_gone = True
+        for copy in self.removed:
+            # What was delivered at that time was not purged.
+            copy.is_gone = copy.is_gone or not copy.is_delivered
+        self.removed = []
 
     def vanishing(self) -> None:
         """The connection that it belongs to is ending."""
@@ -153,7 +172,11 @@ class QueueHistory(Struct, eq=False):
 
     def purging(self, holder: object) -> None:
         """A client purges it on the channel `holder`: nothing that was sent to it so far is promised."""
-        self.deleters[holder] = None
+        self.deleters[holder] = (
+            []
+            if self.specification.chain
+            else [copy for copy in self.copies.values() if copy.is_promised and not copy.is_delivered]
+        )
         for copy in self.copies.values():
             copy.is_promised = False
             copy.is_settled = True

@@ -6,7 +6,8 @@ from warren.simulation.violation import Violation
 class StreamHistory:
     """The messages of one stream by offset, as far as a consumer has got them.
 
-    What was delivered at an offset is there for good: no crash may put anything else in its place.
+    What was delivered at an offset is there until the stream is deleted: no crash may put anything else in
+    its place. While a deletion is under way, the offsets may be those of this stream or of the next one.
     """
 
     def __init__(self, name: str, *, is_trimmed: bool) -> None:
@@ -17,13 +18,29 @@ class StreamHistory:
         self._offsets: dict[int, int] = {}
         # The offset that each consumer must get next; before its first delivery, the one that it asked for.
         self._next: dict[object, int] = {}
+        # True from a request to delete it until nothing is under way.
+        self._is_ending = False
+
+    def ending(self) -> None:
+        """A client deletes the stream."""
+        self._is_ending = True
+        self._at.clear()
+        self._offsets.clear()
+        self._next.clear()
+
+    def at_rest(self) -> None:
+        """Nothing is under way: all offsets are those of one stream."""
+        self._is_ending = False
 
     def attached(self, consumer: object, first: int) -> None:
         """`consumer` asks for the offset `first` and all behind it."""
-        self._next[consumer] = first
+        if not self._is_ending:
+            self._next[consumer] = first
 
     def delivered(self, consumer: object, offset: int, id: int) -> None:
         """The broker has written the message `id`, at `offset`, to `consumer`."""
+        if self._is_ending:
+            return
         expected = self._next.get(consumer)
         if expected is not None and (offset < expected if self._is_trimmed else offset != expected):
             raise Violation(f"stream '{self._name}' delivers offset {offset} instead of {expected}")
