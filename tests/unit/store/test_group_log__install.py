@@ -4,6 +4,7 @@ import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.unit.store.test_group_log import FIRST, GROUP, Told, append, begun, bodies, opened, write
 from tests.unit.store.test_recovery import published
+from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 
 from warren.model.message import StoredMessage
 from warren.store.group_log import GroupLog
@@ -66,6 +67,8 @@ def test_what_was_received_is_void_if_it_is_given_up() -> None:
         append(log, b"another")
     log.discard_received()
     append(log, b"old 2")
+    # Positions 3 and 5 in the store were used.
+    assert log.stored(0, 2) == 6
     write(store, there)
     recovered = opened(there)
     assert bodies(recovered) == [b"old 0", b"old 1", b"old 2"]

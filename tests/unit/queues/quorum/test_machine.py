@@ -200,24 +200,6 @@ def test_beyond_the_bound_messages_with_few_attempts_count_from_zero_again(machi
     assert [run for run in left if run.state.counted == 1] == [left[-1]]
 
 
-def test_beyond_the_bound_attempts_are_forgotten_and_holds_are_not(machine: QuorumMachine) -> None:
-    count = QUORUM_RETURNED_RUNS_MAX * 3 // 4
-    held = tuple(HeldRun(0, 2 * at, 1, HoldReason.REJECTED) for at in range(count))
-    returned = tuple(ReturnedRun(1, 2 * at, 1, 9, 9) for at in range(QUORUM_RETURNED_RUNS_MAX - count))
-    machine.apply(QuorumBatch(held=held, returned=returned))
-    machine.apply(QuorumBatch(returned=(ReturnedRun(2, 0, 1, 9, 9),)))
-    left = machine.returned_ranges()
-    assert [run.level for run in left] == [0] * count
-
-
-def test_half_of_the_holds_are_forgotten_if_they_alone_are_beyond_the_bound(machine: QuorumMachine) -> None:
-    held = tuple(HeldRun(0, 2 * at, 1, HoldReason.REJECTED) for at in range(QUORUM_RETURNED_RUNS_MAX + 1))
-    machine.apply(QuorumBatch(held=held))
-    left = machine.returned_ranges()
-    assert len(left) == QUORUM_RETURNED_RUNS_MAX // 2
-    assert machine.returned(0, 0).hold is HoldReason.NONE
-
-
 # --- snapshots ---------------------------------------------------------------------------------------
 
 

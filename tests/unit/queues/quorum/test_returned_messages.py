@@ -92,3 +92,14 @@ def test_half_of_the_ranges_with_the_fewest_attempts_are_forgotten_and_held_ones
         messages.add(ReturnedRange(0, 2 * first, 2 * first + 1, state))
     messages.forget_half()
     assert [run.first for run in messages.ranges()] == [0, 2]
+
+
+def test_held_ranges_are_forgotten_only_if_there_are_no_others() -> None:
+    messages = ReturnedMessages()
+    states = (*[ReturnState(HoldReason.REJECTED)] * 3, ReturnState(HoldReason.NONE, 9, 9))
+    for first, state in enumerate(states):
+        messages.add(ReturnedRange(0, 2 * first, 2 * first + 1, state))
+    messages.forget_half()
+    assert [run.first for run in messages.ranges()] == [0, 2, 4]
+    messages.forget_half()
+    assert [run.first for run in messages.ranges()] == [4]
