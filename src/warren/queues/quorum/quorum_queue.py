@@ -291,11 +291,11 @@ class QuorumQueue(RetryingQueue):
         delivery.failures += has_failed
         delivery.consumer = None
         if not is_over:
-            ready_at = self._retried_at(delivery, has_failed)
+            ready_at = self.retried_at(delivery, has_failed)
             if group is not None:
                 group.returned(self._level_of(delivery.message), delivery, ready_at)
             if ready_at:
-                self._delay(delivery, ready_at)
+                self.delay(delivery, ready_at)
             else:
                 self._put_back(delivery)
         elif self.settings.dead_letter_exchange is not None:
@@ -411,7 +411,7 @@ class QuorumQueue(RetryingQueue):
         for ready_at, place in delayed:
             delivery = self._take_restored(place)
             if delivery is not None:
-                self._delay(delivery, ready_at)
+                self.delay(delivery, ready_at)
         self._dead_letters.forward()
         self.pump()
 
@@ -502,7 +502,7 @@ class QuorumQueue(RetryingQueue):
             group.hold(self._level_of(delivery.message), delivery.position, _HOLDS[reason])
             group.when_committed(dead_letters.agreed)
 
-    def _keep_expired(self, now: int) -> None:
+    def keep_expired(self, now: int) -> None:
         """Take all messages that have expired at `now` (ms) out of the ready ones, if their dead letters are
         kept.
         """

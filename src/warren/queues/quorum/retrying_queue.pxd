@@ -12,9 +12,9 @@ cdef class RetryingQueue(ClassicQueue):
     cpdef expire(self)
     @cython.final
     @cython.locals(delay_ms=int64_t)
-    cdef int64_t _retried_at(self, Delivery delivery, bint has_failed) except -1
+    cdef int64_t retried_at(self, Delivery delivery, bint has_failed) except -1
     @cython.final
     @cython.locals(ready=Backlog, deadline=int64_t, when=int64_t)
-    cdef _delay(self, Delivery delivery, int64_t ready_at)
+    cdef delay(self, Delivery delivery, int64_t ready_at)
     cdef _schedule(self)
     cdef _drop_overflow(self)

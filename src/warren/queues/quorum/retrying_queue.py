@@ -1,6 +1,6 @@
 """A classic queue to which messages may come back with a delay: the delayed retry of RabbitMQ 4.3.
 
-    requeue ─ _retried_at ─▶ delayed ─ the time, or that of its expiration ─▶ ready, at its place
+    requeue ─ retried_at ─▶ delayed ─ the time, or that of its expiration ─▶ ready, at its place
 
 Delayed messages are neither ready nor unacknowledged. They count towards the limits of the queue, expire, and
 are purged, but a queue that drops its head drops ready ones only.
@@ -52,7 +52,7 @@ class RetryingQueue(ClassicQueue):
         due = self._delayed.take_due(now)
         for delivery in due:
             self._ready.push_back(delivery, self._ttl_ms)
-        self._keep_expired(now)
+        self.keep_expired(now)
         ClassicQueue.expire(self)
         if due:
             self._sole = None
@@ -61,17 +61,17 @@ class RetryingQueue(ClassicQueue):
 
     # --- private ----------------------------------------------------------------------------------
 
-    def _retried_at(self, delivery: Delivery, has_failed: bool) -> int:
+    def retried_at(self, delivery: Delivery, has_failed: bool) -> int:
         """The time (ms) when `delivery`, which comes back, is ready again; 0 is at once."""
         if not self._retries_later or self.is_deleted:
             return 0
         delay_ms = self.settings.retry_delay_ms(delivery.failures, has_failed=has_failed)
         return self._host.turn.now() + delay_ms if delay_ms else 0
 
-    def _keep_expired(self, now: int) -> None:
+    def keep_expired(self, now: int) -> None:
         """Keep what has expired at `now` (ms) and is not to be dropped: nothing."""
 
-    def _delay(self, delivery: Delivery, ready_at: int) -> None:
+    def delay(self, delivery: Delivery, ready_at: int) -> None:
         """Have `delivery`, which came back, wait until `ready_at` (ms), or until it expires."""
         ready = self._ready
         deadline = ready.deadline_of(delivery.message, delivery.position, self._ttl_ms)
