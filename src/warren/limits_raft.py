@@ -41,7 +41,7 @@ UNTRUSTED_REASON_SIZE_MAX = 512
 # one that began first is forgotten beyond this: 100 kB in a snapshot.
 QUORUM_ENQUEUERS_MAX = 4_096
 # Runs of messages that came back and were not settled, each with the same number of attempts. Messages that
-# come back together are few runs, however many they are; this many are 2.8 MB in a snapshot. Beyond it the
+# come back together are few runs, however many they are; this many are 3.8 MB in a snapshot. Beyond it the
 # half with the fewest attempts counts from zero again, so that no message is lost for it; holds go last.
 QUORUM_RETURNED_RUNS_MAX = 131_072
 # The bodies in one entry of a quorum queue, which is sent to a member as a whole: small enough that a slow

@@ -161,9 +161,10 @@ FIELDS: Final[dict[str, tuple[Any, Any]]] = {
     # out, and are counted there.
     "message_bytes_ram": (0, 6),
     "messages_ram": (0, 3),
-    # More than RabbitMQ tells: the state of the group, what is in quarantine, and the delivery limit.
+    # More than RabbitMQ 3.10 tells: the state of the group, what is in quarantine or delayed, and the limit.
     "commit_index": (..., int),
     "delivery_limit": (..., 3),
+    "messages_delayed": (..., 0),
     "messages_quarantined": (..., 0),
     "replicas": (..., list),
     "term": (..., int),

@@ -156,21 +156,26 @@ class Simulation:
             follower.open()
         follower.lead()
         machine = QuorumMachine.decode(has.machine)
-        expected, quarantined, dead = [], [], set()
+        queue, host = follower.queue, follower.host
+        assert isinstance(host, Host)
+        expected, quarantined, dead, delayed_count = [], [], set(), 0
         for level, position in sorted(has.bodies, key=lambda place: (-place[0], place[1])):
             body, state = has.bodies[level, position], machine.returned(level, position)
             attempts = state.total or int(position < machine.reach(level))
-            if state.hold is HoldReason.NONE:
+            if state.hold is HoldReason.NONE and state.ready_at > host.turn.now():
+                delayed_count += 1
+            elif state.hold is HoldReason.NONE:
                 expected.append((body, attempts))
             elif state.hold is HoldReason.QUARANTINED:
                 quarantined.append((body, attempts))
             else:
                 dead.add(body)
         count = len(has.bodies)
-        queue, host = follower.queue, follower.host
-        assert isinstance(host, Host)
         assert [(each.message.body, each.attempts) for each in queue.peek(0, count)] == expected
         assert [(each.message.body, each.attempts) for each in queue.quarantined(0, count)] == quarantined
+        status = queue.replication_status()
+        assert status is not None
+        assert status.delayed_count == delayed_count
         # Without the strategy at-least-once they are published at most once.
         assert {body for body, _ in host.dead} == dead
 

@@ -1,7 +1,7 @@
 """A quorum queue before and after kills and power cuts, driven by seeds.
 
 What was confirmed and not acknowledged is there, once and in order; what was acknowledged does not come back
-once that is synced; a second delivery says so, and knows its attempts.
+once that is synced; a second delivery says so, knows its attempts, and does not come before its time.
 """
 
 import random
@@ -13,11 +13,11 @@ from tests.sim.segments import make_small
 from tests.unit.queues.samples import Host, Reader
 
 from warren.metadata.incarnation import Incarnation
-from warren.model.arguments import QueueSettings
+from warren.model.arguments import DelayedRetry, QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.coroutine_driver import drive
 from warren.model.message import BODY_END, PERSISTENT, Message, StoredMessage, encode_address
-from warren.queues.queue import Delivery
+from warren.queues.queue import CHANNEL_ENDED, NACKED, REJECTED, TIMED_OUT, Delivery
 from warren.queues.quorum.quorum_queue import QuorumQueue
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.store_port import StorePort
@@ -27,7 +27,8 @@ from warren.wire.properties import BasicProperties
 STEPS = 120
 SEGMENT_SIZES = (8_192, 600)
 NUMBER = 7
-_LIMIT = 3
+# Delays of messages that come back.
+_DELAY_MIN, _DELAY_MAX = 100, 250
 
 
 class Port(StorePort):
@@ -60,7 +61,14 @@ class Simulation:
 
     def __init__(self, seed: int, priority_max: int | None) -> None:
         self.chance = random.Random(seed)
+        self.settings = QueueSettings(
+            priority_max=priority_max,
+            delayed_retry=tuple(DelayedRetry)[seed % 4],
+            delayed_retry_ms_min=_DELAY_MIN,
+            delayed_retry_ms_max=_DELAY_MAX,
+        )
         self.priority_max = priority_max
+        self.now = 0
         self.disk = SimulatedDisk(self.chance)
         self.number = 0
         self.starts = 0
@@ -69,10 +77,13 @@ class Simulation:
         self.there: set[int] = set()
         self.gone: set[int] = set()
         self.leaving: set[int] = set()
-        # Confirmed, delivered at some time, and how often each came back.
+        # Confirmed, and delivered at some time.
         self.confirmed: set[int] = set()
         self.delivered: set[int] = set()
-        self.attempts: dict[int, int] = {}
+        # How often each has failed, when it may be delivered again, and whose return may not be synced.
+        self.failures: dict[int, int] = {}
+        self.ready_at: dict[int, int] = {}
+        self.returning: set[int] = set()
         self.deliveries: list[Delivery] = []
         self.readers: list[Reader] = []
         self.got: list[tuple[Delivery, int] | None] = []
@@ -86,11 +97,10 @@ class Simulation:
         recovered = open_store(self.disk, Port(), dependencies)
         assert not recovered.damage
         self.store = recovered.store
-        self.host = Host()
+        self.host = Host(self.now)
         self.confirms = Confirms()
-        settings = QueueSettings(priority_max=self.priority_max)
         incarnation = Incarnation(1, self.starts)
-        self.queue = QuorumQueue("q", "/", self.host, settings, incarnation=incarnation)
+        self.queue = QuorumQueue("q", "/", self.host, self.settings, incarnation=incarnation)
         transient = open_erased(SimulatedDisk(self.chance), Port(), self.chance.randbytes)
         self.queue.attach_store(Stores(self.store, transient), NUMBER)
         for level, found in recovered.queues.get(NUMBER, {}).items():
@@ -104,6 +114,7 @@ class Simulation:
         message = kind(encode_address("", "q"), properties.encode_list(), b"%d" % self.number + BODY_END, 0)
         message.flags, message.priority = PERSISTENT if mode == 2 else 0, priority
         self.there.add(self.number)
+        self.failures[self.number] = 0
         self.priorities[self.number] = min(priority, self.priority_max or 0)
         self.queue.publish(message, self.confirms, self.number)
         self.number += 1
@@ -131,16 +142,38 @@ class Simulation:
             return
         delivery = self.deliveries.pop(self.chance.randrange(len(self.deliveries)))
         number, reader = int(delivery.message.body), delivery.consumer
-        how = self.chance.choice([self.queue.acknowledge, self.queue.reject, self.queue.requeue])
-        if how == self.queue.requeue:
-            self.attempts[number] = delivery.attempts + 1
-        else:
+        how = self.chance.choice([self.queue.acknowledge, self.queue.reject, self.give_back])
+        if how != self.give_back:
             self.leave(number)
         how(delivery)
         if isinstance(reader, Reader):
             reader.unsettled.remove(delivery)
             self.queue.unpark(reader)
         self.queue.pump()
+        self.note()
+
+    def give_back(self, delivery: Delivery) -> None:
+        """Return `delivery` for any reason."""
+        reason = self.chance.choice([NACKED, TIMED_OUT, REJECTED, CHANNEL_ENDED])
+        number, has_failed = int(delivery.message.body), reason in (REJECTED, CHANNEL_ENDED)
+        self.queue.requeue(delivery, reason)
+        self.returning.add(number)
+        failures = self.failures.get(number)
+        if failures is not None:
+            failures = self.failures[number] = failures + has_failed
+            assert delivery.failures == failures
+        wanted = DelayedRetry.FAILED if has_failed else DelayedRetry.RETURNED
+        if self.settings.delayed_retry in (DelayedRetry.ALL, wanted):
+            self.ready_at[number] = self.now + min(_DELAY_MIN * max(failures or 0, 1), _DELAY_MAX)
+
+    def wait(self) -> None:
+        """Let time pass."""
+        self.now += self.chance.choice([10, 50, 200])
+        self.tick()
+
+    def tick(self) -> None:
+        self.host.now = self.now
+        self.queue.expire()
         self.note()
 
     def leave(self, number: int) -> None:
@@ -151,6 +184,7 @@ class Simulation:
         assert number in self.there
         assert number in self.confirms.confirmed or number in self.confirmed
         assert again or number not in self.delivered
+        assert self.now >= self.ready_at.get(number, 0)
         self.delivered.add(number)
 
     def note(self) -> None:
@@ -195,6 +229,7 @@ class Simulation:
         assert self.confirms.confirmed == self.confirms.expected
         self.gone |= self.leaving
         self.leaving.clear()
+        self.returning.clear()
 
     def end(self) -> None:
         """Kill the process or cut the power, and look at what is there."""
@@ -207,11 +242,24 @@ class Simulation:
         self.confirmed |= self.confirms.confirmed
         possible = self.there | self.leaving
         self.readers, self.deliveries, self.got = [], [], []
+        for number in self.returning:
+            self.failures.pop(number, None)
+            self.ready_at.pop(number, None)
+        self.returning.clear()
         self.open()
         self.finish()
-        found = self.take_all()
-        numbers = [int(each.message.body) for each in found]
-        assert numbers == sorted(numbers, key=lambda number: (-self.priorities[number], number))
+        found: list[Delivery] = []
+        numbers: list[int] = []
+        # What is ready, and what is when all delays have ended.
+        for wait in (0, _DELAY_MAX):
+            self.now += wait
+            self.tick()
+            taken = self.take_all()
+            ready = [int(each.message.body) for each in taken]
+            assert ready == sorted(ready, key=lambda number: (-self.priorities[number], number))
+            assert all(self.now >= self.ready_at.get(number, 0) for number in ready)
+            found += taken
+            numbers += ready
         assert len({*numbers}) == len(numbers)
         assert {*numbers} >= self.there & self.confirmed
         assert {*numbers} <= possible
@@ -222,7 +270,7 @@ class Simulation:
         self.confirmed |= self.there
         self.delivered |= self.there
         for each in found:
-            self.queue.requeue(each)
+            self.give_back(each)
         self.finish()
 
     def take_all(self) -> list[Delivery]:
@@ -248,13 +296,13 @@ class Simulation:
 
 @pytest.mark.parametrize("priority_max", [None, 3, 31])
 @pytest.mark.seeds(SEEDS)
-def test_a_quorum_queue_keeps_what_it_confirmed_once_and_in_order(
+def test_a_quorum_queue_keeps_what_it_confirmed_once_and_in_order_and_until_its_time(
     seed: int, priority_max: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_small(monkeypatch, SEGMENT_SIZES[seed % 2])
     simulation = Simulation(seed, priority_max)
     actions = [simulation.publish] * 5 + [simulation.get] * 2 + [simulation.settle] * 3
-    actions += [simulation.commit] * 3 + [simulation.consume]
+    actions += [simulation.commit] * 3 + [simulation.consume, simulation.wait]
     for _ in range(STEPS):
         simulation.chance.choice(actions)()
         if simulation.chance.random() < 0.02:

@@ -86,8 +86,9 @@ def test_an_unexpected_exception_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 class Told:
     """A history with one queue and three promised messages of one channel."""
 
-    def __init__(self) -> None:
-        self.history = History([QueueSpecification(vhost="/", name="orders")])
+    def __init__(self, **arguments: object) -> None:
+        keys = {f"x-{key.replace('_', '-')}": value for key, value in arguments.items()}
+        self.history = History([QueueSpecification(vhost="/", name="orders", arguments=keys)])  # type: ignore[arg-type]
         self.queue = self.history.queues[0]
         self.queue.defined()
         publisher = Publisher("a")
@@ -116,6 +117,21 @@ def test_a_message_of_two_consumers_is_found() -> None:
     told.history.delivered(told.queue, 1, object(), "one", flag=False)
     with pytest.raises(Violation, match="delivered to two consumers"):
         told.history.delivered(told.queue, 1, object(), "other", flag=True)
+
+
+def test_a_message_that_is_delivered_again_before_its_time_is_found() -> None:
+    told = Told(queue_type="quorum", delayed_retry_type="all", delayed_retry_min=400)
+    for returned in (False, True):
+        copy = told.history.delivered(told.queue, 1, object(), "consumer", flag=returned)
+        told.history.returned(told.queue, copy)
+        # The return was not written.
+        if not returned:
+            told.history.crashed(is_power_lost=False)
+    told.history.synced()
+    told.history.crashed(is_power_lost=False)
+    told.history.now += 399
+    with pytest.raises(Violation, match="message 1 of queue 'orders' is delivered 1 ms too early"):
+        told.history.delivered(told.queue, 1, object(), "consumer", flag=True)
 
 
 def test_a_message_that_is_twice_in_a_queue_is_found() -> None:

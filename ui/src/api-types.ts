@@ -1157,6 +1157,7 @@ export interface Queue {
   message_bytes_unacknowledged?: number;
   message_stats?: MessageStats;
   messages?: number;
+  messages_delayed?: number;
   messages_details?: RateDetails;
   messages_dlx?: number;
   messages_paged_out?: number;

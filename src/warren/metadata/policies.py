@@ -11,11 +11,11 @@ from warren.metadata.commands import Json, Outcome, Reply, SetPolicy
 from warren.metadata.federation_definition import UPSTREAM, UPSTREAM_SET
 from warren.model.arguments import (
     CLASSIC,
-    DELAYED_RETRY_TYPES,
     QUORUM,
     RETAIN,
     STREAM,
     DeadLetterStrategy,
+    DelayedRetry,
     Overflow,
     is_age,
 )
@@ -266,7 +266,7 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "stream-max-segment-size-bytes": _Setting("segment size", _at_least(0, _SEGMENT_SIZE_MAX)),
     # Keys of quorum queues that RabbitMQ 4 added.
     "consumer-disconnected-timeout": _Setting("consumer disconnected timeout", _at_least(0)),
-    "delayed-retry-type": _Setting("delayed retry type", _among(*DELAYED_RETRY_TYPES)),
+    "delayed-retry-type": _Setting("delayed retry type", _among(*(each.value for each in DelayedRetry))),
     "delayed-retry-min": _Setting("delayed retry min", _at_least(1)),
     "delayed-retry-max": _Setting("delayed retry max", _at_least(1)),
     # Mirrored queues were removed in RabbitMQ 4; policies that mention them remain valid.

@@ -30,8 +30,6 @@ ALTERNATE_EXCHANGE = "alternate-exchange"
 DEAD_LETTER_EXCHANGE = "x-dead-letter-exchange"
 DEAD_LETTER_ROUTING_KEY = "x-dead-letter-routing-key"
 QUEUE_TYPE = "x-queue-type"
-# Which messages that come back wait before they are delivered again.
-DELAYED_RETRY_TYPES = ("disabled", "all", "failed", "returned")
 # The policy key that retains what is published to a queue.
 RETAIN = "retain"
 CLASSIC, QUORUM, STREAM = QUEUE_KINDS = ("classic", "quorum", "stream")
@@ -141,6 +139,16 @@ class DeadLetterStrategy(Enum):
     AT_LEAST_ONCE = "at-least-once"
 
 
+class DelayedRetry(Enum):
+    """Which messages that come back to a quorum queue wait before they are delivered again."""
+
+    DISABLED = "disabled"
+    ALL = "all"
+    # Those whose delivery has failed, and the others.
+    FAILED = "failed"
+    RETURNED = "returned"
+
+
 class QueueSettings(Struct, frozen=True, kw_only=True):
     """The settings of a queue, from arguments and policies; None is no limit."""
 
@@ -157,6 +165,10 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
     priority_max: int | None = None
     single_active_consumer: bool = False
     delivery_limit: int | None = None
+    # It has no effect without a minimum.
+    delayed_retry: DelayedRetry = DelayedRetry.DISABLED
+    delayed_retry_ms_min: int | None = None
+    delayed_retry_ms_max: int | None = None
     consumer_timeout_ms: int | None = None
     # True if messages published to it are also kept in its retained stream.
     is_retained: bool = False
@@ -177,6 +189,17 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
             and self.dead_letter_exchange is not None
             and self.overflow is Overflow.REJECT_PUBLISH
         )
+
+    def retry_delay_ms(self, failures: int, *, has_failed: bool) -> int:
+        """How long (ms) a message that comes back to a quorum queue waits; 0 if it is ready at once.
+
+        `has_failed` says whether its last delivery has failed, and `failures` how many have, with that one.
+        """
+        wanted = DelayedRetry.FAILED if has_failed else DelayedRetry.RETURNED
+        if self.delayed_retry_ms_min is None or self.delayed_retry not in (DelayedRetry.ALL, wanted):
+            return 0
+        limit = EXPIRY_MS_MAX if self.delayed_retry_ms_max is None else self.delayed_retry_ms_max
+        return min(self.delayed_retry_ms_min * max(failures, 1), limit, EXPIRY_MS_MAX)
 
 
 # Shared by the many queues without arguments and policies.
@@ -273,6 +296,9 @@ def queue_settings(
         priority_max=_priority_max(kind, arguments),
         single_active_consumer=arguments.get("x-single-active-consumer") is True,
         delivery_limit=said.delivery_limit(DELIVERY_LIMIT_DEFAULT if kind == QUORUM else None),
+        delayed_retry=DelayedRetry(said.string("delayed-retry-type") or "disabled"),
+        delayed_retry_ms_min=said.number("delayed-retry-min"),
+        delayed_retry_ms_max=said.number("delayed-retry-max"),
         consumer_timeout_ms=said.number("consumer-timeout"),
         is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
@@ -460,6 +486,15 @@ def _one_of(*allowed: str, error: str) -> Callable[[Value, Arguments], str | Non
     return check
 
 
+def _delayed_retry(value: Value, arguments: Arguments) -> str | None:
+    check = _one_of(*(each.value for each in DelayedRetry), error="invalid_delayed_retry_type")
+    if error := check(value, arguments):
+        return error
+    is_enabled = value != DelayedRetry.DISABLED.value
+    is_timed = "x-delayed-retry-min" in arguments
+    return "delayed_retry_type_but_no_min_defined" if is_enabled and not is_timed else None
+
+
 def _unacceptable(value: Value) -> str:
     return f"{{unacceptable_type,{type_name(value)}}}"
 
@@ -496,7 +531,7 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     # RabbitMQ 4 added these.
     "x-quorum-target-group-size": _positive,
     "x-consumer-disconnected-timeout": _natural,
-    "x-delayed-retry-type": _one_of(*DELAYED_RETRY_TYPES, error="invalid_delayed_retry_type"),
+    "x-delayed-retry-type": _delayed_retry,
     "x-delayed-retry-min": _positive,
     "x-delayed-retry-max": _positive,
 }

@@ -24,6 +24,7 @@ cdef class Backlog:
     cpdef Message whole(self, Message message)
     cpdef bytes body(self, Message message)
     cpdef Delivery take(self, object peeked, Queue queue)
+    cpdef int64_t deadline_of(self, Message message, uint64_t position, int64_t ttl_ms) except -2
     cpdef int64_t deadline(self, int64_t ttl_ms) except -2
     cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)
     cpdef int64_t expired_place(self, int64_t now, int64_t ttl_ms) except -2

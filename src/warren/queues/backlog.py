@@ -114,6 +114,13 @@ class Backlog:
         """The place of `message`, which was the last one pushed."""
         raise NotImplementedError
 
+    def deadline_of(self, message: Message, position: int, ttl_ms: int) -> int:
+        """The time (ms) when `message`, which was taken from `position`, expires with `ttl_ms` of the queue.
+
+        -1 means never.
+        """
+        raise NotImplementedError
+
     def deadline(self, ttl_ms: int) -> int:
         """The time (ms) when the next message expires, with `ttl_ms` of the queue; -1 means none."""
         raise NotImplementedError

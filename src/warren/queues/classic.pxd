@@ -48,7 +48,7 @@ cdef class ClassicQueue(TakingQueue):
     cpdef Message whole(self, Delivery delivery)
     cpdef bytes body(self, Delivery delivery)
     cpdef acknowledge(self, Delivery delivery)
-    cpdef requeue(self, Delivery delivery)
+    cpdef requeue(self, Delivery delivery, int reason=*)
     @cython.locals(deadline=int64_t)
     cdef _put_back(self, Delivery delivery)
     @cython.locals(delivery=Delivery)

@@ -22,7 +22,7 @@ from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.message_backlog import MessageBacklog
 from warren.queues.position_starts import PositionStarts
 from warren.queues.priority_backlog import PriorityBacklog
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
+from warren.queues.queue import ACCEPTED, NACKED, REFUSED, Consumer, Delivery, PeekedMessage, QueueHost
 from warren.queues.taking_queue import TakingQueue
 from warren.queues.ttl_changes import TtlChanges, TtlRecord
 from warren.queues.unacked_pager import UnackedPager
@@ -360,7 +360,7 @@ class ClassicQueue(TakingQueue):
         self._uncount_unacked(delivery)
         self._ready.settled(delivery)
 
-    def requeue(self, delivery: Delivery) -> None:
+    def requeue(self, delivery: Delivery, reason: int = NACKED) -> None:
         """Return `delivery` to its place, or dead-letter it if it exceeds the delivery limit."""
         self._uncount_unacked(delivery)
         delivery.attempts += 1

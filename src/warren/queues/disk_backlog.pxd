@@ -56,6 +56,7 @@ cdef class DiskBacklog(Backlog):
     cpdef bytes body(self, Message message)
     @cython.locals(messages=MessageBacklog, delivery=Delivery)
     cpdef Delivery take(self, object peeked, Queue queue)
+    cpdef int64_t deadline_of(self, Message message, uint64_t position, int64_t ttl_ms) except -2
     cpdef int64_t deadline(self, int64_t ttl_ms) except -2
     @cython.locals(messages=MessageBacklog, position=int64_t, delivery=Delivery, message=Message)
     cpdef Message pop_expired(self, int64_t now, int64_t ttl_ms)

@@ -243,6 +243,10 @@ class DiskBacklog(Backlog):
         """The place of `message`, which was the last one pushed."""
         return self._messages.last_place(message)
 
+    def deadline_of(self, message: Message, position: int, ttl_ms: int) -> int:
+        """The time (ms) when `message`, which was taken from `position`, expires; -1 means never."""
+        return self._messages.deadline_of(message, position, ttl_ms)
+
     def deadline(self, ttl_ms: int) -> int:
         """The time (ms) when the next message expires, with `ttl_ms` of the queue; -1 means none."""
         return self._messages.deadline(ttl_ms)

@@ -39,6 +39,8 @@ cdef class MessageBacklog(Backlog):
     cpdef bytes body(self, Message message)
     @cython.locals(delivery=Delivery, position=uint64_t)
     cpdef Delivery take(self, object peeked, Queue queue)
+    @cython.locals(own=int64_t)
+    cpdef int64_t deadline_of(self, Message message, uint64_t position, int64_t ttl_ms) except -2
     @cython.locals(nearest=int64_t, deadlines=list)
     cpdef int64_t deadline(self, int64_t ttl_ms) except -2
     @cython.locals(position=int64_t)
@@ -61,7 +63,7 @@ cdef class MessageBacklog(Backlog):
     cpdef Message remove(self, uint64_t position, Message known)
     @cython.locals(deadlines=list)
     cpdef int64_t expired_place(self, int64_t now, int64_t ttl_ms) except -2
-    @cython.locals(deadline=int64_t, own=int64_t)
+    @cython.locals(deadline=int64_t)
     cpdef int64_t add_deadline(self, Message message, uint64_t position, int64_t ttl_ms) except -2
     @cython.locals(places=Ring, kept=Ring, rest=Ring, size=int64_t, place=Py_ssize_t, message=Message)
     cpdef Ring cut(self, int64_t size_max)

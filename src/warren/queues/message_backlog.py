@@ -144,8 +144,7 @@ class MessageBacklog(Backlog):
         position = delivery.position
         if message.flags & _HAS_EXPIRATION:
             return self.add_deadline(message, position, ttl_ms)
-        ttl_ms = self._ttl_at(position, ttl_ms)
-        return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
+        return self.deadline_of(message, position, ttl_ms)
 
     def place_of(self, delivery: Delivery) -> int:
         """The place that `delivery` was taken from."""
@@ -236,6 +235,18 @@ class MessageBacklog(Backlog):
 
     # --- expiry --------------------------------------------------------------------------------
 
+    def deadline_of(self, message: Message, position: int, ttl_ms: int) -> int:
+        """The time (ms) when `message`, which was taken from `position`, expires with `ttl_ms` of the queue.
+
+        -1 means never.
+        """
+        ttl_ms = self._ttl_at(position, ttl_ms)
+        if message.flags & _HAS_EXPIRATION:
+            own = expiration_ms(message)
+            if ttl_ms < 0 or own < ttl_ms:
+                ttl_ms = own
+        return published_at_of(message) + ttl_ms if ttl_ms >= 0 else -1
+
     def deadline(self, ttl_ms: int) -> int:
         """The time (ms) when the next message expires, with `ttl_ms` of the queue; -1 means none."""
         nearest = -1
@@ -273,11 +284,7 @@ class MessageBacklog(Backlog):
 
     def add_deadline(self, message: Message, position: int, ttl_ms: int) -> int:
         """Note and return the deadline (ms) of `message` at `position`, with an expiration of its own."""
-        deadline = expiration_ms(message)
-        ttl_ms = self._ttl_at(position, ttl_ms)
-        if 0 <= ttl_ms < deadline:
-            deadline = ttl_ms
-        deadline += published_at_of(message)
+        deadline = self.deadline_of(message, position, ttl_ms)
         deadlines = self._deadlines
         if deadlines is None:
             deadlines = self._deadlines = []

@@ -123,6 +123,10 @@ class PriorityBacklog(Backlog):
         """The message that `pop` would take. Only while `count` is not 0."""
         return self._top().first()
 
+    def deadline_of(self, message: Message, position: int, ttl_ms: int) -> int:
+        """The time (ms) when `message`, which was taken from `position`, expires; -1 means never."""
+        return self._level(message).deadline_of(message, position, ttl_ms)
+
     def deadline(self, ttl_ms: int) -> int:
         """The time (ms) when the next message of any priority expires; -1 means none."""
         deadlines = [level.deadline(ttl_ms) for level in self._levels if level is not None]

@@ -29,6 +29,7 @@ cdef class Delivery:
     cdef readonly uint64_t position
     cdef public uint32_t attempts
     cdef readonly uint32_t byte_count
+    cdef public uint32_t failures
     cdef public int64_t delivered_at
     cdef public Consumer consumer
 
@@ -52,7 +53,7 @@ cdef class QueueHost(Counters):
 cdef class Queue:
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef acknowledge(self, Delivery delivery)
-    cpdef requeue(self, Delivery delivery)
+    cpdef requeue(self, Delivery delivery, int reason=*)
     cpdef reject(self, Delivery delivery)
     cpdef Message outgoing(self, Delivery delivery)
     cpdef check_return(self)

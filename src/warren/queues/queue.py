@@ -19,6 +19,13 @@ from warren.queues.queue_counts import QueueCounts
 # The results of `publish`.
 ACCEPTED = 0
 REFUSED = 1
+# Why a delivery returns to its queue: by basic.nack, basic.recover or an operator, so that nobody says that
+# it has failed; because of the consumer timeout; or because it has failed (RabbitMQ 4.3), from `REJECTED` on:
+# by basic.reject, or the end of its channel. Lower numbers are in `session/subscriber`, for those that leave.
+NACKED = 2
+TIMED_OUT = 3
+REJECTED = 4
+CHANNEL_ENDED = 5
 
 
 class Consumer:
@@ -57,7 +64,9 @@ class Consumer:
 class Delivery:
     """A message taken out of its queue and not settled yet: its message, its queue and its position."""
 
-    __slots__ = ("attempts", "byte_count", "consumer", "delivered_at", "message", "position", "queue")
+    __slots__ = (
+        "attempts", "byte_count", "consumer", "delivered_at", "failures", "message", "position", "queue",
+    )  # fmt: skip
 
     def __init__(self, queue: "Queue", message: Message, position: int, attempts: int) -> None:
         self.queue = queue
@@ -65,8 +74,9 @@ class Delivery:
         # Size of its body in bytes; `message` may be without the body: see `UnackedPager`.
         self.byte_count = body_size_of(message)
         self.position = position
-        # The number of earlier deliveries.
+        # The number of earlier deliveries, and of those among them that have failed.
         self.attempts = attempts
+        self.failures = 0
         self.delivered_at = 0
         self.consumer: Consumer | None = None
 
@@ -82,6 +92,7 @@ def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
     delivery.byte_count = body_size_of(message)
     delivery.position = position
     delivery.attempts = 0
+    delivery.failures = 0
     delivery.delivered_at = 0
     delivery.consumer = None
     return delivery
@@ -235,8 +246,8 @@ class Queue:
         """Settle `delivery`."""
         raise NotImplementedError
 
-    def requeue(self, delivery: Delivery) -> None:
-        """Return `delivery` to its place, to be redelivered."""
+    def requeue(self, delivery: Delivery, reason: int = NACKED) -> None:
+        """Return `delivery` to its place for `reason`, to be redelivered."""
         raise NotImplementedError
 
     def reject(self, delivery: Delivery) -> None:

@@ -4,7 +4,8 @@ from msgspec import Struct
 
 
 class QueueCounts(Struct, frozen=True):
-    """The numbers of the ready messages and of the consumers of a queue."""
+    """The numbers of the ready messages, of the consumers and of the delayed messages of a queue."""
 
     message_count: int
     consumer_count: int
+    delayed_count: int = 0

@@ -27,6 +27,9 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     readable_bytes: int = 0
     # Messages that exceeded the delivery limit without a dead-letter exchange, and wait for an operator.
     quarantined_count: int = 0
+    # Messages that came back and wait until they are ready, and the size of their bodies.
+    delayed_count: int = 0
+    delayed_bytes: int = 0
     # Messages that died and are kept until all targets have confirmed them, and the size of their bodies.
     dead_letter_count: int = 0
     dead_letter_bytes: int = 0

@@ -27,7 +27,7 @@ cdef class StreamQueue(LocalQueue):
     cpdef expire(self)
     cpdef Delivery get(self, bint no_ack=*)
     cpdef acknowledge(self, Delivery delivery)
-    cpdef requeue(self, Delivery delivery)
+    cpdef requeue(self, Delivery delivery, int reason=*)
     cpdef reject(self, Delivery delivery)
     cpdef check_return(self)
     cpdef consumer_ready(self, Consumer consumer)

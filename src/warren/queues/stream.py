@@ -21,7 +21,7 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, Message, new_message, presume_died
 from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OffsetHeader
-from warren.queues.queue import ACCEPTED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
+from warren.queues.queue import ACCEPTED, NACKED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
 from warren.queues.stream_read_options import StreamReadOptions
 from warren.store.streams.chunk import Chunk, ChunkShape, MessageRun
 from warren.store.streams.stream_log import Retention, StreamLog
@@ -319,7 +319,7 @@ class StreamQueue(LocalQueue):
         if not self.is_dirty:
             self.mark_stats_dirty()
 
-    def requeue(self, delivery: Delivery) -> None:
+    def requeue(self, delivery: Delivery, reason: int = NACKED) -> None:
         """Do nothing: the message stays in the stream."""
 
     def reject(self, delivery: Delivery) -> None:

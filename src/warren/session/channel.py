@@ -26,7 +26,7 @@ from warren.model.message_position import POSITIONS_REALM
 from warren.model.samples import Samples
 from warren.queues.capabilities import declared_queue
 from warren.queues.local import LocalQueue
-from warren.queues.queue import Queue, QueueHost
+from warren.queues.queue import NACKED, REJECTED, Queue, QueueHost
 from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
@@ -35,7 +35,7 @@ from warren.session.pending_confirms import PendingConfirms
 from warren.session.protocol_errors import close_text
 from warren.session.publish_rules import PublishRules
 from warren.session.publisher import ChannelPublisher
-from warren.session.subscriber import ACKNOWLEDGE, REJECT, REQUEUE, ChannelSubscription, Subscriber
+from warren.session.subscriber import ACKNOWLEDGE, REJECT, ChannelSubscription, Subscriber
 from warren.session.throttle import Throttle
 from warren.session.transaction import Transaction
 from warren.session.unacked import RevokedDelivery
@@ -395,10 +395,10 @@ class Channel:
         self._settle(method.delivery_tag, method.multiple, ACKNOWLEDGE)
 
     def _nack(self, method: methods.BasicNack) -> None:
-        self._settle(method.delivery_tag, method.multiple, REQUEUE if method.requeue else REJECT)
+        self._settle(method.delivery_tag, method.multiple, NACKED if method.requeue else REJECT)
 
     def _reject(self, method: methods.BasicReject) -> None:
-        self._settle(method.delivery_tag, False, REQUEUE if method.requeue else REJECT)
+        self._settle(method.delivery_tag, False, REJECTED if method.requeue else REJECT)
 
     def _settle(self, tag: int, multiple: bool, how: int) -> None:
         transaction = self._publisher.transaction
@@ -429,7 +429,7 @@ class Channel:
         else:
             unacked = self.subscriber.unacked
             tags = unacked.tags(0, True, transaction.settled)
-            self.subscriber.settle_all([unacked.take(tag) for tag in tags], REQUEUE)
+            self.subscriber.settle_all([unacked.take(tag) for tag in tags], NACKED)
 
     def _confirm_select(self, method: methods.ConfirmSelect) -> None:
         if self.is_transactional:

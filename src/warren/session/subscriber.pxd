@@ -10,6 +10,7 @@ from warren.session.unacked cimport Unacked
 
 cdef int _ACKNOWLEDGE
 cdef int _REJECT
+cdef int _CHANNEL_ENDED
 cdef Py_ssize_t _HEAD_SIZE
 
 @cython.final

@@ -9,7 +9,7 @@ from warren.metadata.records import NO_ARGUMENTS
 from warren.model.counters import Counters
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
-from warren.queues.queue import Consumer, Delivery, Queue, QueueHost
+from warren.queues.queue import CHANNEL_ENDED, NACKED, TIMED_OUT, Consumer, Delivery, Queue, QueueHost
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.events.event_publisher import printed
 from warren.session.unacked import Unacked
@@ -17,15 +17,15 @@ from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
 from warren.wire.table import Value
 
-# How a delivery is settled.
+# How a delivery is settled, if it does not return to its queue; else it is why it returns, from `NACKED` on.
 ACKNOWLEDGE = 0
 REJECT = 1
-REQUEUE = 2
 # Argument of basic.consume: the consumer timeout (ms) of that consumer, as in RabbitMQ 4.3.
 CONSUMER_TIMEOUT_ARGUMENT = "x-consumer-timeout"
 
 _ACKNOWLEDGE = ACKNOWLEDGE
 _REJECT = REJECT
+_CHANNEL_ENDED = CHANNEL_ENDED
 _HEAD_SIZE = FRAME_OVERHEAD - 1
 _DELIVER_IDS = b"\x00\x3c\x00\x3c"
 _GET_OK_IDS = b"\x00\x3c\x00\x47"
@@ -201,12 +201,12 @@ class Subscriber(Counters):
 
     def recover(self) -> None:
         """Requeue all unacknowledged deliveries (basic.recover)."""
-        self.settle_all(self.unacked.take_to(0), REQUEUE)
+        self.settle_all(self.unacked.take_to(0), NACKED)
 
     def revoke(self, tags: Iterable[int]) -> int:
         """Requeue the unacknowledged deliveries among `tags` for an operator; return their number."""
         deliveries = self.unacked.revoke(tags)
-        self.settle_all(deliveries, REQUEUE)
+        self.settle_all(deliveries, NACKED)
         return len(deliveries)
 
     def resume(self) -> None:
@@ -240,7 +240,7 @@ class Subscriber(Counters):
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
         held = [tag for tag, delivery in self.unacked.tagged() if delivery.consumer in guilty]
-        self.settle_all(self.unacked.revoke(held), REQUEUE)
+        self.settle_all(self.unacked.revoke(held), TIMED_OUT)
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)
@@ -275,7 +275,7 @@ class Subscriber(Counters):
         latest: Queue | None = None
         for delivery in deliveries:
             queue: Queue = delivery.queue
-            queue.requeue(delivery)
+            queue.requeue(delivery, _CHANNEL_ENDED)
             if queue is not latest:
                 # A queue may have a million of them.
                 queues[queue] = None  # type: ignore[index]
@@ -320,7 +320,7 @@ class Subscriber(Counters):
         elif how == _REJECT:
             queue.reject(delivery)
         else:
-            queue.requeue(delivery)
+            queue.requeue(delivery, how)
 
     def _is_limited(self, settled: int) -> bool:
         """True if the channel's limit held its consumers back before `settled` deliveries were settled."""

@@ -52,6 +52,7 @@ class SimulatedChannel:
         self.arrived: dict[int, Copy] = {}
         # Those that the client has settled.
         self._acknowledged: dict[int, Copy] = {}
+        self._given_back: dict[int, Copy] = {}
         # The consumer that each of these went to, and the queue that they came from.
         self._tags: dict[int, str] = {}
         self._sources: dict[int, QueueHistory] = {}
@@ -134,7 +135,8 @@ class SimulatedChannel:
         """Reject a delivery, or all up to it."""
         for one, copy in self._settled(tag, is_multiple).items():
             if is_requeued:
-                copy.holder = None
+                self._client.history.returned(self._sources[one], copy)
+                self._given_back[one] = copy
             else:
                 self._client.history.rejected(self._sources[one], copy, self)
         self._client.history.disturbed()
@@ -225,6 +227,10 @@ class SimulatedChannel:
             copy = self.written.pop(number, None)
             if copy is not None:
                 copy.holder = None
+            returned = self._given_back.pop(number, None)
+            if returned is not None:
+                # It was there already.
+                returned.ready_at = 0
             settled = self._acknowledged.pop(number, None)
             if settled is not None and settled.settled_on is self:
                 settled.settled_on = None

@@ -169,6 +169,9 @@ class History:
             entry.chain.disturbed()
         else:
             self._check_first_delivery(name, copy, consumer, flag=flag)
+        if copy.ready_at > self.now:
+            early_ms = copy.ready_at - self.now
+            raise Violation(f"message {id} of queue '{name}' is delivered {early_ms} ms too early")
         copy.is_delivered = True
         copy.holder = holder
         return copy
@@ -203,6 +206,14 @@ class History:
         copy.is_settled = True
         copy.is_promised = False
         copy.settled_on = holder
+
+    def returned(self, queue: QueueHistory, copy: Copy) -> None:
+        """A client has returned a delivery to its queue, where it may have to wait."""
+        copy.holder = None
+        least, _ = queue.specification.delays_ms
+        if least:
+            copy.ready_at = self.now + least
+            copy.is_returning = True
 
     def rejected(self, queue: QueueHistory, copy: Copy, holder: object) -> None:
         """A client has rejected a delivery: it is settled, unless the queue passes it on."""
@@ -259,6 +270,9 @@ class History:
             for copy in queue.copies.values():
                 copy.holder = None
                 copy.settled_on = None
+                if copy.is_returning:
+                    copy.ready_at = 0
+                    copy.is_returning = False
                 if queue.chain is not None and queue.chain.may_be_moving(
                     copy.sent_at, self.now, was_delivered=copy.is_delivered
                 ):

@@ -56,6 +56,16 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
         return self.arguments.get(_KIND) == STREAM
 
     @property
+    def delays_ms(self) -> tuple[int, int]:
+        """The shortest and the longest delay of a message that comes back, whatever the reason (ms)."""
+        if self.arguments.get("x-delayed-retry-type") != "all":
+            return 0, 0
+        least, most = (self.arguments.get(f"x-delayed-retry-{which}", 0) for which in ("min", "max"))
+        assert isinstance(least, int)
+        assert isinstance(most, int)
+        return least, most
+
+    @property
     def may_vanish(self) -> bool:
         """True if it may be deleted without a request."""
         return self.auto_delete or "x-expires" in self.arguments
@@ -87,6 +97,9 @@ class Copy(Struct, eq=False):
     settled_on: object | None = None
     # The time at which it was sent.
     sent_at: int = 0
+    # The time (ms) before which it is not delivered again, and true while the return may not be synced.
+    ready_at: int = 0
+    is_returning: bool = False
     # True once it was confirmed; and true once a crash may have cut its dead-lettering short, after which it
     # may be lost, or be in two queues.
     is_confirmed: bool = False
@@ -153,6 +166,7 @@ class QueueHistory(Struct, eq=False):
         if self.stream is not None:
             self.stream.at_rest()
         for copy in self.copies.values():
+            copy.is_returning = False
             if copy.settled_on is not None:
                 copy.settled_on = None
                 copy.is_gone = True

@@ -52,6 +52,8 @@ class Simulation:
         self._chance = random.Random(0)
         self._topology = topology
         self._clock = SimulatedClock(_BEGIN_MS)
+        # The latest time that it has shown.
+        self._latest = _BEGIN_MS
         self.machine = SimulatedMachine(self._chance, self._clock, topology.definitions)
         self.machine.on_restart = self._restarted
         self.history = History(topology.queues, topology.exchanges)
@@ -215,6 +217,7 @@ class Simulation:
 
     def _set_clock(self, now: int) -> None:
         self._clock.now = self.history.now = now
+        self._latest = max(self._latest, now)
 
     def _pass_time(self, ms: int) -> None:
         end = self._clock.now + ms
@@ -298,4 +301,9 @@ class Simulation:
             self._inspector.inspect_private(self._clients)
         self._network.cut_all()
         self._settle()
+        delay_max = max(queue.specification.delays_ms[1] for queue in self.history.queues)
+        if delay_max:
+            # What comes back waits at most so long, by the latest time that the clock has shown.
+            self._pass_time(self._latest + delay_max - self._clock.now)
+            self._settle()
         self._inspector.inspect(is_acknowledged=is_acknowledged)

@@ -22,14 +22,15 @@ POLICED = "policed"
 _FANOUT, _DIRECT, _TOPIC, _HEADERS, _NESTED = "everyone", "by-name", "by-topic", "by-header", "nested"
 _DEAD_LETTER_EXCHANGE = "dead-letter-exchange"
 _ALTERNATE = "alternate-exchange"
-# What lets a queue drop messages, as arguments and in policies.
+# What lets a queue drop messages or keep them back, as arguments and in policies.
 _LOSSY = (
     "message-ttl", "max-length", "max-length-bytes", "max-age", "expires", "delivery-limit",
-    _DEAD_LETTER_EXCHANGE,
+    "delayed-retry-type", _DEAD_LETTER_EXCHANGE,
 )  # fmt: skip
 _REFUSING = {"x-max-length": 12, "x-overflow": "reject-publish"}
 # Messages may come back any number of times: each look at a queue is a delivery.
 _QUORUM: dict[str, Value] = {"x-queue-type": "quorum", "x-delivery-limit": -1}
+_PATIENT = {"x-delayed-retry-type": "all", "x-delayed-retry-min": 400, "x-delayed-retry-max": 1_000}
 _DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 # A chain of dead letters: what is rejected or waits too long comes to `late`, what is too much there goes on.
 _CHAIN, _DEAD_LETTERS = "first", "dead-letters"
@@ -88,6 +89,7 @@ def _plain_queues() -> list[QueueSpecification]:
         _queue("fleeting", arguments={"x-message-ttl": 2_000, **_DEAD}, keeps_all=False),
         _queue("expiring", arguments={"x-expires": 30_000}, keeps_all=False),
         _queue("agreed", everyone, arguments=_QUORUM),
+        _queue("patient", everyone, arguments={**_QUORUM, **_PATIENT}),
         _queue(
             "attempts",
             arguments={"x-queue-type": "quorum", "x-delivery-limit": 2, **_DEAD},

@@ -99,7 +99,7 @@ class QueueService(Generic[Q]):
         counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
         if counts is None:
             return 0
-        if method.if_empty and counts.message_count:
+        if method.if_empty and (counts.message_count or counts.delayed_count):
             raise PreconditionFailed(f"{queue} not empty")
         if method.if_unused and counts.consumer_count:
             raise PreconditionFailed(f"{queue} in use")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from warren.errors import PreconditionFailed
+from warren.limits import EXPIRY_MS_MAX
 from warren.model.arguments import (
     DEFAULT_SETTINGS,
     Overflow,
@@ -98,6 +99,10 @@ REFUSED: list[tuple[dict[str, Value], str]] = [
         "invalid arg 'x-delayed-retry-type' {}: invalid_delayed_retry_type",
     ),
     (
+        {"x-queue-type": "quorum", "x-delayed-retry-type": "all", "x-delayed-retry-max": 5},
+        "invalid arg 'x-delayed-retry-type' {}: delayed_retry_type_but_no_min_defined",
+    ),
+    (
         {"x-queue-type": "quorum", "x-delayed-retry-min": Int32(0)},
         "invalid arg 'x-delayed-retry-min' {}: {{value_zero,0}}",
     ),
@@ -149,6 +154,7 @@ ACCEPTED: list[dict[str, Value]] = [
         "x-delayed-retry-min": 5,
         "x-delayed-retry-max": 50,
     },
+    {"x-queue-type": "quorum", "x-delayed-retry-type": "disabled", "x-delayed-retry-max": 1},
     {"x-delayed-retry-type": "never", "x-quorum-target-group-size": 0},
     {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_000},
 ]
@@ -328,6 +334,23 @@ def test_of_argument_and_policy_the_argument_wins_for_names_and_overflow() -> No
     assert exchange_alternate({"alternate-exchange": "a"}, {"alternate-exchange": "b"}) == "a"
     assert exchange_alternate({}, {"alternate-exchange": "b"}) == "b"
     assert exchange_alternate({}) is None
+
+
+def test_a_delayed_retry_is_set_by_arguments_or_a_policy_and_the_argument_wins() -> None:
+    policy = {"delayed-retry-type": "all", "delayed-retry-min": 5, "delayed-retry-max": 9}
+    settings = queue_settings({"x-queue-type": "quorum"}, policy)
+    assert [settings.retry_delay_ms(failures, has_failed=True) for failures in (0, 1, 2)] == [5, 5, 9]
+    arguments: dict[str, Value] = {
+        "x-queue-type": "quorum",
+        "x-delayed-retry-type": "returned",
+        "x-delayed-retry-min": 7,
+    }
+    settings = queue_settings(arguments, policy)
+    assert settings.retry_delay_ms(1, has_failed=True) == 0
+    assert settings.retry_delay_ms(2, has_failed=False) == 9
+    assert queue_settings({"x-queue-type": "quorum"}).retry_delay_ms(1, has_failed=True) == 0
+    settings = queue_settings(arguments | {"x-delayed-retry-min": 2**62})
+    assert settings.retry_delay_ms(2, has_failed=False) == EXPIRY_MS_MAX
 
 
 def test_a_quorum_queue_has_all_priority_levels_without_an_argument() -> None:

@@ -96,7 +96,10 @@ const QueueTotals = ({ queue }: { queue: Queue }) => (
     <Figure label="Unacknowledged" value={count(queue.messages_unacknowledged)} />
     <Figure label="Consumers" value={count(queue.consumers)} />
     {queue.type === QUORUM ? (
-      <Figure label="Quarantined" value={count(queue.messages_quarantined)} />
+      <>
+        <Figure label="Delayed" value={count(queue.messages_delayed)} />
+        <Figure label="Quarantined" value={count(queue.messages_quarantined)} />
+      </>
     ) : (
       <Figure label="Paged out" value={count(queue.messages_paged_out)} />
     )}

@@ -26,7 +26,7 @@ from warren.model.blind_copies import without_bcc
 from warren.model.message import Message, encode_address
 from warren.queues.capabilities import taking_queue
 from warren.queues.local import LocalQueue
-from warren.queues.queue import Delivery
+from warren.queues.queue import NACKED, REJECTED, Delivery
 from warren.queues.taking_queue import TakingQueue
 from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.wire import methods
@@ -43,8 +43,8 @@ _TEXTS = (
 # The range of each numeric property.
 _NUMBERS_MAX = {"delivery_mode": 255, "priority": 255, "timestamp": (1 << 64) - 1}
 _SETTLE: dict[object, Callable[[TakingQueue, Delivery], None]] = {
-    "ack_requeue_true": lambda queue, delivery: queue.requeue(delivery),
-    "reject_requeue_true": lambda queue, delivery: queue.requeue(delivery),
+    "ack_requeue_true": lambda queue, delivery: queue.requeue(delivery, NACKED),
+    "reject_requeue_true": lambda queue, delivery: queue.requeue(delivery, REJECTED),
     "ack_requeue_false": lambda queue, delivery: queue.acknowledge(delivery),
     "reject_requeue_false": lambda queue, delivery: queue.reject(delivery),
 }
@@ -209,7 +209,7 @@ async def _got(
                 await asyncio.sleep(0)
     finally:
         for delivery in held:
-            queue.requeue(delivery)
+            _SETTLE[mode](queue, delivery)
         queue.pump()
     return got
 

@@ -96,6 +96,7 @@ class _Fields(TypedDict, total=False):
     delivery_limit: int | None
     messages_dlx: int
     message_bytes_dlx: int
+    messages_delayed: int
     messages_quarantined: int
     single_active_consumer_ctag: str | None
     term: int
@@ -147,8 +148,8 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     status = live.replication_status()
     if status is not None:
         facts |= _replicated(node, live, status)
-        facts["messages"] += status.dead_letter_count
-        facts["message_bytes"] += status.dead_letter_bytes
+        facts["messages"] += status.dead_letter_count + status.delayed_count
+        facts["message_bytes"] += status.dead_letter_bytes + status.delayed_bytes
     if record.kind == STREAM:
         # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
@@ -230,6 +231,7 @@ def _replicated(node: ManagedNode, live: LocalQueue, status: ReplicationStatus) 
         "message_bytes_dlx": status.dead_letter_bytes,
         "single_active_consumer_ctag": None if active is None else active.tag,
         "delivery_limit": live.settings.delivery_limit,
+        "messages_delayed": status.delayed_count,
         "messages_quarantined": status.quarantined_count,
         "term": status.term,
         "commit_index": status.commit_index,

@@ -126,22 +126,22 @@ class BatchBuilder:
         self._end_settled()
         self._settled.append(run)
 
-    def return_counted(self, level: int, position: int, counted: int, total: int) -> None:
-        """Add that the message at `position` of `level` came back after `total` attempts.
+    def return_counted(self, level: int, position: int, failed: int, total: int, ready_at: int = 0) -> None:
+        """Add that the message at `position` of `level` came back, and is ready at `ready_at` (ms).
 
-        `counted` is the number of those that count towards the delivery limit.
+        It was delivered `total` times, of which `failed` have failed.
         """
-        counted, total = min(counted, _ATTEMPTS_MAX), min(total, _ATTEMPTS_MAX)
+        failed, total = min(failed, _ATTEMPTS_MAX), min(total, _ATTEMPTS_MAX)
         if self._returned:
             last = self._returned[-1]
             if (
                 position == last.first + last.count
-                and (level, counted, total) == (last.level, last.counted, last.total)
+                and (level, failed, total, ready_at) == (last.level, last.failed, last.total, last.ready_at)
             ):  # fmt: skip
-                self._returned[-1] = ReturnedRun(level, last.first, last.count + 1, counted, total)
+                self._returned[-1] = ReturnedRun(level, last.first, last.count + 1, failed, total, ready_at)
                 return
         self._grow(RETURN_SIZE)
-        self._returned.append(ReturnedRun(level, position, 1, counted, total))
+        self._returned.append(ReturnedRun(level, position, 1, failed, total, ready_at))
 
     def hold(self, level: int, position: int, hold: HoldReason) -> None:
         """Add that the message at `position` of `level` is held from now on, or no longer."""

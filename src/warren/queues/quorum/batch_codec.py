@@ -4,7 +4,7 @@
     section    │ kind u8 │ count u32 │ item …                  each kind once at most, in this order:
     ENQUEUE    │ node u16 │ incarnation u64 │ first number u64 │ count u32
     REACH      │ position u64
-    RETURN     │ position u64 │ count u32 │ attempts that count u32 │ all attempts u32
+    RETURN     │ position u64 │ count u32 │ failed attempts u32 │ all attempts u32 │ ready at u64
     HOLD       │ position u64 │ count u32 │ hold u8              why it is not ready: see `HoldReason`
     SETTLE     │ position u64 │ count u32 │ size u64 │ reason u8
     FORGET     │ node u16 │ incarnation u64
@@ -12,8 +12,10 @@
 All integers are big-endian, and each position has its priority level in the highest byte. The items of
 ENQUEUE divide the messages of the entry, in their order; those of SETTLE are in order of position and do not
 overlap. The order of the kinds is that in which they are applied: of a position that came back and was then
-settled, nothing is left. A change of this format has another version: version 1, which is read, knows no hold
-but the quarantine.
+settled, nothing is left. The time is that of the leader's clock (ms), and 0 if the message was ready at once.
+
+A change of this format has another version. Version 1, which is read, knows no hold but the quarantine; in
+versions 1 and 2 the rows of RETURN end before the time.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +27,7 @@ from msgspec import Struct
 
 from warren.store.group_record import PositionRun
 
-VERSION = 2
+VERSION = 3
 _HEAD = bytes((VERSION,))
 
 _ENQUEUE, _REACH, _RETURN, _HOLD, _SETTLE, _FORGET = range(1, 7)
@@ -33,11 +35,12 @@ _SECTION = Layout(">BI")
 _LAYOUTS = {
     _ENQUEUE: Layout(">HQQI"),
     _REACH: Layout(">Q"),
-    _RETURN: Layout(">QIII"),
+    _RETURN: Layout(">QIIIQ"),
     _HOLD: Layout(">QIB"),
     _SETTLE: Layout(">QIQB"),
     _FORGET: Layout(">HQ"),
 }
+_UNTIMED_RETURN = Layout(">QIII")
 _LEVEL_SHIFT = 56
 _POSITIONS = (1 << _LEVEL_SHIFT) - 1
 
@@ -88,7 +91,9 @@ class HoldReason(IntEnum):
 
 _REASONS = frozenset(map(int, SettleReason))
 # By version, the highest hold.
-HOLD_MAX = {1: HoldReason.QUARANTINED, VERSION: max(HoldReason)}
+HOLD_MAX = {1: HoldReason.QUARANTINED, 2: max(HoldReason), VERSION: max(HoldReason)}
+# The first version in which a message that came back has the time at which it is ready.
+TIMED_VERSION = 3
 
 
 class Enqueuer(Struct, frozen=True, order=True):
@@ -114,13 +119,14 @@ class Reach(Struct, frozen=True):
 
 
 class ReturnedRun(Struct, frozen=True):
-    """Messages that came back: the attempts that count towards the limit, and all, of each of them."""
+    """Messages that came back: failed attempts, and all, of each of them, and when they are ready (ms)."""
 
     level: int
     first: int
     count: int
-    counted: int
+    failed: int
     total: int
+    ready_at: int = 0
 
 
 class HeldRun(Struct, frozen=True):
@@ -184,7 +190,7 @@ def _reach_row(each: Reach) -> tuple[int, ...]:
 
 
 def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
-    return run.level << _LEVEL_SHIFT | run.first, run.count, run.counted, run.total
+    return run.level << _LEVEL_SHIFT | run.first, run.count, run.failed, run.total, run.ready_at
 
 
 def _held_row(run: HeldRun) -> tuple[int, ...]:
@@ -236,7 +242,7 @@ def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
         if len(commands) - at < _SECTION.size:
             raise QuorumFormatError(at, "the commands end within a section")
         kind, count = _SECTION.unpack_from(commands, at)
-        layout = _LAYOUTS.get(kind)
+        layout = _UNTIMED_RETURN if kind == _RETURN and commands[0] < TIMED_VERSION else _LAYOUTS.get(kind)
         if layout is None:
             raise QuorumFormatError(at, f"unknown kind of command {kind}")
         if kind <= before or not count:
@@ -246,15 +252,15 @@ def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
         if at > len(commands):
             raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
         rows = found[kind] = list(layout.iter_unpack(commands[first:at]))
-        _check(kind, rows, first, hold_max)
+        _check(kind, rows, first, layout.size, hold_max)
     if not found:
         raise QuorumFormatError(1, "no command")
     return found
 
 
-def _check(kind: int, rows: list[tuple[int, ...]], at: int, hold_max: int) -> None:
-    """QuorumFormatError if one of `rows`, of which the first is at byte `at`, is not what `kind` allows."""
-    size, behind = _LAYOUTS[kind].size, 0
+def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, hold_max: int) -> None:
+    """QuorumFormatError if one of `rows`, each of `size` from byte `at` on, is not what `kind` allows."""
+    behind = 0
     for index, row in enumerate(rows):
         reason = ""
         if kind in (_RETURN, _HOLD, _SETTLE):

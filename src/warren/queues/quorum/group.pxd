@@ -3,6 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
+from warren.queues.queue cimport Delivery
 from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
 from warren.queues.quorum.machine cimport QuorumMachine
@@ -41,6 +42,8 @@ cdef class QuorumGroup:
     cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)
     @cython.locals(pending=PendingBatch)
     cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    @cython.locals(builder=BatchBuilder, logical=uint64_t)
+    cpdef returned(self, int level, Delivery delivery, int64_t ready_at)
     cpdef uint64_t reach(self, int level) except? 0
     @cython.final
     cdef PendingBatch _next_batch(self)

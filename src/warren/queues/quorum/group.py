@@ -31,6 +31,7 @@ from warren.metadata.incarnation import Incarnation
 from warren.model.column import Column
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
+from warren.queues.queue import Delivery
 from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -213,11 +214,12 @@ class QuorumGroup:
         self._room().builder.hold(level, logical, hold)
         self._log.announce()
 
-    def returned(self, level: int, position: int, attempts: int) -> None:
-        """Record that the message at `position` came back after `attempts` deliveries."""
+    def returned(self, level: int, delivery: Delivery, ready_at: int) -> None:
+        """Record that `delivery` of `level` came back, and is ready at `ready_at` (ms); 0 is at once."""
         if not self.is_closed:
-            logical = self._log.logical(level, position)
-            self._room().builder.return_counted(level, logical, attempts, attempts)
+            logical = self._log.logical(level, delivery.position)
+            builder = self._room().builder
+            builder.return_counted(level, logical, delivery.failures, delivery.attempts, ready_at)
             self._log.announce_later()
 
     def want_reach(self, level: int, position: int, count: int) -> None:

@@ -3,13 +3,14 @@
     machine │ version u8 │ reach count u16 │ enqueuer count u32 │ range count u32
             │ reach: position u64 …
             │ enqueuers: node u16 │ incarnation u64 │ last number u64 …
-            │ returned: position u64 │ count u32 │ attempts that count u32 │ all u32 │ hold u8 …
+            │ returned: position u64 │ count u32 │ failed attempts u32 │ all u32 │ hold u8 │ ready at u64 …
 
 All integers are big-endian, and each position has its priority level in the highest byte. Every part is in
 order, so that equal states are equal bytes. The record around it has a checksum. A change of this format has
-another version: version 1, which is read, knows no hold but the quarantine.
+another version. Version 1, which is read, knows no hold but the quarantine; in versions 1 and 2 the rows of
+returned messages end before the time at which they are ready.
 
-Invariants: the same batches lead to the same bytes: there is no time, no policy and no consumer here. The
+Invariants: the same batches lead to the same bytes: there is no clock, no policy and no consumer here. The
 numbers of an enqueuer follow one another, and a number is new once only. Nothing is known about a position
 that was settled. The reach of a level never goes back.
 """
@@ -21,6 +22,7 @@ from msgspec import Struct
 from warren.limits_raft import QUORUM_ENQUEUERS_MAX, QUORUM_RETURNED_RUNS_MAX
 from warren.queues.quorum.batch_codec import (
     HOLD_MAX,
+    TIMED_VERSION,
     VERSION,
     Enqueuer,
     HoldReason,
@@ -33,7 +35,8 @@ from warren.store.group_record import PositionRun
 _HEAD = Layout(">BHII")
 _REACH = Layout(">Q")
 _ENQUEUER = Layout(">HQQ")
-_RETURNED = Layout(">QIIIB")
+_RETURNED = Layout(">QIIIBQ")
+_UNTIMED = Layout(">QIIIB")
 _LEVEL_SHIFT = 56
 _POSITIONS = (1 << _LEVEL_SHIFT) - 1
 
@@ -72,7 +75,7 @@ class QuorumMachine:
         return sorted(self._enqueuers)
 
     def returned(self, level: int, position: int) -> ReturnState:
-        """The attempts of a message that is not settled, and why it is held."""
+        """What is known of a message that came back and is not settled."""
         return self._returned.get(level, position)
 
     def returned_ranges(self) -> list[ReturnedRange]:
@@ -88,7 +91,7 @@ class QuorumMachine:
             self._reach[reach.level] = max(reach.position, self.reach(reach.level))
         returned = self._returned
         for run in batch.returned:
-            state = ReturnState(HoldReason.NONE, run.counted, run.total)
+            state = ReturnState(HoldReason.NONE, run.failed, run.total, run.ready_at)
             returned.count_attempts(ReturnedRange(run.level, run.first, run.first + run.count, state))
         for each in batch.held:
             state = ReturnState(each.hold)
@@ -125,8 +128,12 @@ class QuorumMachine:
 
     def encode(self) -> bytes:
         """The whole state."""
+        return self._encode(VERSION)
+
+    def _encode(self, version: int) -> bytes:
+        """The whole state as `version` has it."""
         ranges = self.returned_ranges()
-        parts = [_HEAD.pack(VERSION, len(self._reach), len(self._enqueuers), len(ranges))]
+        parts = [_HEAD.pack(version, len(self._reach), len(self._enqueuers), len(ranges))]
         parts += [_REACH.pack(level << _LEVEL_SHIFT | reach) for level, reach in sorted(self._reach.items())]
         parts += [
             _ENQUEUER.pack(enqueuer.node, enqueuer.incarnation, last)
@@ -135,7 +142,9 @@ class QuorumMachine:
         for run in ranges:
             key, state = run.level << _LEVEL_SHIFT | run.first, run.state
             count = run.end - run.first
-            parts.append(_RETURNED.pack(key, count, state.counted, state.total, state.hold))
+            row = (key, count, state.failed, state.total, state.hold)
+            timed = version >= TIMED_VERSION
+            parts.append(_RETURNED.pack(*row, state.ready_at) if timed else _UNTIMED.pack(*row))
         return b"".join(parts)
 
     @staticmethod
@@ -153,13 +162,13 @@ class QuorumMachine:
         for node, incarnation, last in enqueuers:
             self._enqueuers[Enqueuer(node, incarnation)] = last
         hold_max = HOLD_MAX[data[0]]
-        for key, count, counted, total, hold in ranges:
+        for key, count, failed, total, hold, *ready_at in ranges:
             if hold > hold_max:
                 raise QuorumFormatError(_HEAD.size, f"unknown hold {hold}")
             level, first = key >> _LEVEL_SHIFT, key & _POSITIONS
-            state = ReturnState(HoldReason(hold), counted, total)
+            state = ReturnState(HoldReason(hold), failed, total, *ready_at)
             self._returned.add(ReturnedRange(level, first, first + count, state))
-        if self.encode()[1:] != data[1:]:
+        if self._encode(data[0]) != data:
             raise QuorumFormatError(_HEAD.size, "the parts are not in order")
 
 
@@ -171,7 +180,8 @@ def _parts(data: bytes) -> list[list[tuple[int, ...]]]:
         raise QuorumFormatError(len(data), "the machine ends within its head")
     _, *counts = _HEAD.unpack_from(data)
     parts, at = [], _HEAD.size
-    for layout, count in zip((_REACH, _ENQUEUER, _RETURNED), counts, strict=True):
+    returned = _RETURNED if data[0] >= TIMED_VERSION else _UNTIMED
+    for layout, count in zip((_REACH, _ENQUEUER, returned), counts, strict=True):
         end = at + count * layout.size
         if end > len(data):
             raise QuorumFormatError(at, f"{count} rows of {layout.size} bytes do not fit into the machine")

@@ -9,7 +9,7 @@ from warren.queues.quorum.group cimport QuorumGroup
 
 cdef class QuorumBacklog(DiskBacklog):
     cdef QuorumGroup _group
-    cdef dict _attempts
+    cdef dict _returned
     cdef public uint64_t reach
     cdef public int64_t place_base
 
@@ -18,9 +18,10 @@ cdef class QuorumBacklog(DiskBacklog):
     cpdef Delivery pop(self, Queue queue)
     cpdef int64_t place_of(self, Delivery delivery) except -1
     cpdef Delivery take(self, object peeked, Queue queue)
-    cpdef int64_t push_back(self, Delivery delivery, int64_t ttl_ms) except -2
     cpdef restore(self, int level, object found, int64_t ttl_ms)
     cpdef forget(self)
+    @cython.final
+    cdef _count_attempts(self, Delivery delivery)
     cdef keep_message(self, Message message, uint64_t position)
     @cython.locals(stored=StoredMessage)
     cdef release_message(self, Message message, uint64_t position)

@@ -11,6 +11,7 @@ from warren.queues.disk_backlog import DiskBacklog
 from warren.queues.paged_index import PagedIndex
 from warren.queues.queue import Delivery, PeekedMessage, Queue
 from warren.queues.quorum.group import QuorumGroup
+from warren.queues.quorum.returned_messages import ReturnState
 from warren.store.cursor import QueueCursor
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.stores import Stores
@@ -19,13 +20,13 @@ from warren.store.stores import Stores
 class QuorumBacklog(DiskBacklog):
     """The backlog of one priority level of a quorum queue."""
 
-    __slots__ = ("_attempts", "_group", "place_base", "reach")
+    __slots__ = ("_group", "_returned", "place_base", "reach")
 
     def __init__(self, stores: Stores, cursor: QueueCursor, group: QuorumGroup) -> None:
         super().__init__(stores, cursor)
         self._group = group
-        # Position -> number of deliveries, of recovered messages that had come back.
-        self._attempts: dict[int, int] = {}
+        # Position -> what is known of a recovered message that had come back, until it is delivered.
+        self._returned: dict[int, ReturnState] = {}
         # The place of position 0 as long as the queue has no other levels; then they add it.
         self.place_base = 0
         # Messages before this position may be delivered.
@@ -44,8 +45,8 @@ class QuorumBacklog(DiskBacklog):
     def pop(self, queue: Queue) -> Delivery:
         """Take the first message out of `queue` for delivery. Only while `count` is not 0."""
         delivery = DiskBacklog.pop(self, queue)
-        if self._attempts:
-            delivery.attempts = self._attempts.pop(delivery.position, delivery.attempts)
+        if self._returned:
+            self._count_attempts(delivery)
         return delivery
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
@@ -53,8 +54,9 @@ class QuorumBacklog(DiskBacklog):
         base = self.place_base
         found = DiskBacklog.peek(self, max(first - base, 0), count)
         for peeked in found:
-            if self._attempts:
-                peeked.attempts = self._attempts.get(peeked.place, peeked.attempts)
+            state = self._returned.get(peeked.place)
+            if state is not None:
+                peeked.attempts = state.total
             peeked.place += base
         return found
 
@@ -62,8 +64,8 @@ class QuorumBacklog(DiskBacklog):
         """Take the `peeked` message out of `queue`, wherever it is; None if it is not ready any more."""
         place = peeked.place - self.place_base
         delivery = DiskBacklog.take(self, PeekedMessage(place, peeked.message, peeked.attempts), queue)
-        if delivery is not None and self._attempts:
-            delivery.attempts = self._attempts.pop(delivery.position, delivery.attempts)
+        if self._returned and delivery is not None:
+            self._count_attempts(delivery)
         return delivery
 
     def extent(self) -> list[range]:
@@ -75,17 +77,12 @@ class QuorumBacklog(DiskBacklog):
         """The place that `delivery` was taken from."""
         return self.place_base + delivery.position
 
-    def push_back(self, delivery: Delivery, ttl_ms: int) -> int:
-        """Return `delivery` to its place; returns its deadline (ms), or -1."""
-        self._group.returned(self._cursor.level, delivery.position, delivery.attempts)
-        return DiskBacklog.push_back(self, delivery, ttl_ms)
-
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
         """Restore the messages that were `found`; the backlog must be new."""
         DiskBacklog.restore(self, level, found, ttl_ms)
         self.reach = self._group.reach(level)
-        self._attempts = {
-            position: state.total for position, state in self._group.returned_positions(level) if state.total
+        self._returned = {
+            position: state for position, state in self._group.returned_positions(level) if state.total
         }
 
     def forget(self) -> None:
@@ -93,6 +90,13 @@ class QuorumBacklog(DiskBacklog):
         self._stores.persistent.drop(self._cursor)
 
     # --- private ----------------------------------------------------------------------------------
+
+    def _count_attempts(self, delivery: Delivery) -> None:
+        """Set the attempts of `delivery` to what is known of it since before the start, if that is new."""
+        state = self._returned.pop(delivery.position, None)
+        if state is not None:
+            delivery.attempts = state.total
+            delivery.failures = state.failed
 
     def keep_message(self, message: Message, position: int) -> None:
         # It is in the store already.

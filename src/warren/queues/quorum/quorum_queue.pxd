@@ -7,14 +7,16 @@ from warren.queues.backlog cimport Backlog
 from warren.queues.classic cimport ClassicQueue
 from warren.queues.queue cimport Consumer, Delivery
 from warren.queues.quorum.group cimport QuorumGroup
+from warren.queues.quorum.retrying_queue cimport RetryingQueue
 from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.quorum_backlog cimport QuorumBacklog
 
 cdef int _ACCEPTED
 cdef int _REFUSED
 cdef int _PERSISTENT
+cdef int _REJECTED
 
-cdef class QuorumQueue(ClassicQueue):
+cdef class QuorumQueue(RetryingQueue):
     cdef QuorumGroup _group
     cdef object _stores
     cdef object _incarnation
@@ -29,8 +31,8 @@ cdef class QuorumQueue(ClassicQueue):
     @cython.locals(stored=StoredMessage, group=QuorumGroup)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef pump(self)
-    cpdef requeue(self, Delivery delivery)
-    cpdef expire(self)
+    @cython.locals(group=QuorumGroup, is_over=bint, has_failed=bint, ready_at=int64_t)
+    cpdef requeue(self, Delivery delivery, int reason=*)
     cdef _dead_letter_delivery(self, Delivery delivery, str reason)
     @cython.final
     cdef _keep_dead(self, Delivery delivery, str reason)

@@ -18,7 +18,17 @@ from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_o
 from warren.model.message_position import RANK_SHIFT
 from warren.queues.classic import ClassicQueue
 from warren.queues.priority_backlog import PriorityBacklog
-from warren.queues.queue import ACCEPTED, REFUSED, Consumer, Delivery, PeekedMessage, Queue, QueueHost
+from warren.queues.queue import (
+    ACCEPTED,
+    NACKED,
+    REFUSED,
+    REJECTED,
+    Consumer,
+    Delivery,
+    PeekedMessage,
+    Queue,
+    QueueHost,
+)
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.batch_codec import HoldReason, SettledRun
 from warren.queues.quorum.delivery_count import with_delivery_count
@@ -28,6 +38,7 @@ from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quarantined_messages import QuarantinedMessages
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
+from warren.queues.quorum.retrying_queue import RetryingQueue
 from warren.queues.quorum.untrusted_replica import UntrustedReplica
 from warren.queues.replication_status import ReplicationStatus, in_memory
 from warren.queues.unacked_pager import UnackedPager
@@ -38,6 +49,7 @@ from warren.store.stores import Stores
 _ACCEPTED = ACCEPTED
 _REFUSED = REFUSED
 _PERSISTENT = PERSISTENT
+_REJECTED = REJECTED
 # The bodies of one write, so that its entries, with their commands, are not refused by the group.
 _PROPOSED_SIZE_MAX = UNCOMMITTED_BYTES_MAX // 2
 # The number of the replica of a queue that has one.
@@ -51,7 +63,7 @@ _HOLDS = {
 _REASONS = {hold: reason for reason, hold in _HOLDS.items()}
 
 
-class QuorumQueue(ClassicQueue):
+class QuorumQueue(RetryingQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
@@ -88,7 +100,7 @@ class QuorumQueue(ClassicQueue):
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Use `settings` from now on; dead letters that wait are sent again, or published at most once."""
-        ClassicQueue.apply_settings(self, settings)
+        RetryingQueue.apply_settings(self, settings)
         dead_letters = self._dead_letters
         if not dead_letters.count:
             return
@@ -192,6 +204,8 @@ class QuorumQueue(ClassicQueue):
         return replace(
             status,
             quarantined_count=self._quarantine.count,
+            delayed_count=self._delayed.count,
+            delayed_bytes=self._delayed.byte_count,
             dead_letter_count=dead_letters.count,
             dead_letter_bytes=dead_letters.byte_count,
         )
@@ -268,22 +282,32 @@ class QuorumQueue(ClassicQueue):
         if self._ready.count and self._consumers.count:
             self._want_reach()
 
-    def requeue(self, delivery: Delivery) -> None:
-        """Return `delivery` to its place.
+    def requeue(self, delivery: Delivery, reason: int = NACKED) -> None:
+        """Return `delivery` to its place for `reason`, perhaps after a delay.
 
         If it exceeds the delivery limit it is dead-lettered or, without a dead-letter exchange, quarantined.
         """
         group = self._group
-        is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
-        if not is_over or self.settings.dead_letter_exchange is not None:
-            ClassicQueue.requeue(self, delivery)
-            return
         self._uncount_unacked(delivery)
+        is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
+        has_failed = reason >= _REJECTED
         delivery.attempts += 1
+        delivery.failures += has_failed
         delivery.consumer = None
-        if group is not None:
-            group.hold(self._level_of(delivery.message), delivery.position, HoldReason.QUARANTINED)
-        self._quarantine.add(self._ready.place_of(delivery), delivery)
+        if not is_over:
+            ready_at = self.retried_at(delivery, has_failed)
+            if group is not None:
+                group.returned(self._level_of(delivery.message), delivery, ready_at)
+            if ready_at:
+                self.delay(delivery, ready_at)
+            else:
+                self._put_back(delivery)
+        elif self.settings.dead_letter_exchange is not None:
+            self._dead_letter_delivery(delivery, "delivery_limit")
+        else:
+            if group is not None:
+                group.hold(self._level_of(delivery.message), delivery.position, HoldReason.QUARANTINED)
+            self._quarantine.add(self._ready.place_of(delivery), delivery)
 
     def quarantined(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` quarantined messages from place `first` on, with bodies."""
@@ -306,9 +330,11 @@ class QuorumQueue(ClassicQueue):
         if delivery is None:
             return False
         # It was delivered before, so that it does not begin with none.
-        delivery.attempts = 1
+        delivery.attempts, delivery.failures = 1, 0
         if self._group is not None:
-            self._group.hold(self._level_of(delivery.message), delivery.position, HoldReason.NONE)
+            level = self._level_of(delivery.message)
+            self._group.returned(level, delivery, 0)
+            self._group.hold(level, delivery.position, HoldReason.NONE)
         self._put_back(delivery)
         self.mark_stats_dirty()
         return True
@@ -329,7 +355,7 @@ class QuorumQueue(ClassicQueue):
     def delete(self) -> int:
         """Delete the queue: cancel its consumers and drop its messages.
 
-        Returns the number of ready messages.
+        Returns the number of ready and of delayed messages.
         """
         if self._group is not None:
             self._group.close()
@@ -340,12 +366,6 @@ class QuorumQueue(ClassicQueue):
         for delivery in self._dead_letters.clear():
             self._ready.settled(delivery)
         return ClassicQueue.delete(self)
-
-    def expire(self) -> None:
-        """Drop expired messages, or keep them as dead letters, and delete the queue if it was unused."""
-        if self.settings.keeps_dead_letters and not self.is_deleted:
-            self._keep_expired()
-        ClassicQueue.expire(self)
 
     # --- as the source of dead letters ------------------------------------------------------------
 
@@ -377,29 +397,40 @@ class QuorumQueue(ClassicQueue):
         levels = group.levels()
         if any(levels):
             self._use_levels()
+        now, delayed = self._host.turn.now(), []
         for level in levels:
             ClassicQueue.restore(self, level, group.remaining(level))
             for position, state in group.returned_positions(level):
                 if state.hold is not HoldReason.NONE:
                     self._take_held(self._place(level, position), state.hold)
+                elif state.ready_at > now:
+                    delayed.append((state.ready_at, self._place(level, position)))
         if not self.settings.keeps_dead_letters:
             self._dead_letters.publish_once()
         restoring, self._restoring = self._restoring, []
         for callback in restoring:
             callback()
+        for ready_at, place in delayed:
+            delivery = self._take_restored(place)
+            if delivery is not None:
+                self.delay(delivery, ready_at)
         self._dead_letters.forward()
         self.pump()
 
     def _take_held(self, place: int, hold: HoldReason) -> None:
         """Take the recovered message at `place`, which is held, out of the ready messages."""
-        for peeked in self._ready.peek(place, 1):
-            if peeked.place == place:
-                delivery = self._ready.take(peeked, self)
-                assert delivery is not None, place
-                if hold is HoldReason.QUARANTINED:
-                    self._quarantine.add(peeked.place, delivery)
-                else:
-                    self._dead_letters.restore(delivery, _REASONS[hold])
+        delivery = self._take_restored(place)
+        if delivery is None:
+            return
+        if hold is HoldReason.QUARANTINED:
+            self._quarantine.add(place, delivery)
+        else:
+            self._dead_letters.restore(delivery, _REASONS[hold])
+
+    def _take_restored(self, place: int) -> Delivery | None:
+        """Take the ready message at `place`; None if there is none."""
+        found = self._ready.peek(place, 1)
+        return self._ready.take(found[0], self) if found and found[0].place == place else None
 
     def enter(self, batch: PendingBatch) -> None:
         """Deliver or enqueue the messages of `batch`, which are committed."""
@@ -474,14 +505,15 @@ class QuorumQueue(ClassicQueue):
             group.hold(self._level_of(delivery.message), delivery.position, _HOLDS[reason])
             group.when_committed(dead_letters.agreed)
 
-    def _keep_expired(self) -> None:
-        """Take all expired messages out of the ready ones, and keep them as dead letters."""
-        now, ready = self._host.turn.now(), self._ready
-        if self._wake_when < 0 or now < self._wake_when:
+    def keep_expired(self, now: int) -> None:
+        """Take all messages that have expired at `now` (ms) out of the ready ones, if their dead letters are
+        kept.
+        """
+        ready = self._ready
+        if not self.keeps_dead_letters:
             return
         while (place := ready.expired_place(now, self._ttl_ms)) >= 0:
-            found = ready.peek(place, 1)
-            delivery = ready.take(found[0], self) if found and found[0].place == place else None
+            delivery = self._take_restored(place)
             if delivery is None:
                 # It cannot be read, which was reported.
                 return
@@ -529,10 +561,10 @@ class QuorumQueue(ClassicQueue):
                 return
 
     def is_full_for(self, message: Message) -> bool:
-        """True if the queue would exceed its limits with `message`, beside those that are not committed and
-        the dead letters that wait.
+        """True if the queue would exceed its limits with `message`, beside those that are not committed, the
+        dead letters and the delayed messages.
         """
-        group, dead_letters = self._group, self._dead_letters
+        group, dead_letters, delayed = self._group, self._dead_letters, self._delayed
         count, byte_count = self._ready.count, self._ready.byte_count + body_size_of(message)
         if group is not None:
             count += group.pending_count
@@ -540,4 +572,7 @@ class QuorumQueue(ClassicQueue):
         if dead_letters.count:
             count += dead_letters.count
             byte_count += dead_letters.byte_count
+        if delayed.count:
+            count += delayed.count
+            byte_count += delayed.byte_count
         return 0 <= self._length_max <= count or 0 <= self._bytes_max < byte_count

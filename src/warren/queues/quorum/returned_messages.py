@@ -1,4 +1,5 @@
-"""What a quorum queue knows about its messages that came back: attempts, and why they are held.
+"""What a quorum queue knows about its messages that came back: attempts, the time when they are ready, and
+why they are held.
 
     (level, position >> 12) ─▶ page: runs of positions in order, with gaps between them or other values
 
@@ -23,9 +24,11 @@ class ReturnState(Struct, frozen=True, order=True):
 
     # The order is that of what must not be forgotten.
     hold: HoldReason = HoldReason.NONE
-    # Attempts that count towards the delivery limit, and all.
-    counted: int = 0
+    # Attempts that failed, and all.
+    failed: int = 0
     total: int = 0
+    # The time (ms) when it is ready again.
+    ready_at: int = 0
 
 
 class ReturnedRange(Struct, frozen=True, order=True):
@@ -109,14 +112,14 @@ class ReturnedMessages:
         return NOT_RETURNED if page is None else page.get(position & (_PAGE_SIZE - 1))
 
     def count_attempts(self, run: ReturnedRange) -> None:
-        """Set the attempts of all positions of `run`; those that are held remain so."""
+        """Set attempts and time of all positions of `run`; those that are held remain so."""
         state = run.state
-        self._change(run, lambda old: ReturnState(old.hold, state.counted, state.total))
+        self._change(run, lambda old: ReturnState(old.hold, state.failed, state.total, state.ready_at))
 
     def hold(self, run: ReturnedRange) -> None:
-        """Set why the positions of `run` are held; their attempts remain."""
+        """Set why the positions of `run` are held; their attempts and times remain."""
         hold = run.state.hold
-        self._change(run, lambda old: ReturnState(hold, old.counted, old.total))
+        self._change(run, lambda old: ReturnState(hold, old.failed, old.total, old.ready_at))
 
     def remove(self, level: int, first: int, end: int) -> None:
         """Forget the positions from `first` up to `end`."""

@@ -105,7 +105,7 @@ def test_a_quorum_queue_has_the_fields_of_rabbitmq_and_its_replicas(node: Node) 
     of_rabbitmq = (
         "leader members message_bytes_dlx messages_dlx online open_files single_active_consumer_ctag"
     )
-    of_warren = "commit_index delivery_limit messages_quarantined replicas term"
+    of_warren = "commit_index delivery_limit messages_delayed messages_quarantined replicas term"
     of_quorum_queues = set(f"{of_rabbitmq} {of_warren}".split())
     assert facts.keys() - set(QUEUE.split()) == of_quorum_queues
     assert (facts["type"], facts["leader"], facts["members"], facts["online"]) == (

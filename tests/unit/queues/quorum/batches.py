@@ -30,8 +30,9 @@ class BatchSource:
             self._enqueue(builder)
         for level in LEVELS:
             for position in self._some(level):
-                counted = chance.randrange(3)
-                builder.return_counted(level, position, counted, counted + chance.randrange(2))
+                failed = chance.randrange(3)
+                total = failed + chance.randrange(2)
+                builder.return_counted(level, position, failed, total, chance.choice((0, 5, 2**63 - 1)))
             for position in self._some(level)[:5]:
                 builder.hold(level, position, chance.choice(HOLDS))
             if chance.random() < 0.3:

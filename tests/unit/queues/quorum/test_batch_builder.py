@@ -107,12 +107,17 @@ def test_messages_that_come_back_together_are_one_run(builder: BatchBuilder) -> 
     builder.return_counted(0, 11, 2, 3)
     builder.return_counted(1, 12, 2, 3)
     builder.return_counted(1, 13, 2**40, 2**40)
+    for position in range(14, 17):
+        builder.return_counted(1, position, 1, 1, 5)
+    builder.return_counted(1, 17, 1, 1, 6)
     assert builder.take().returned == (
         ReturnedRun(0, 0, 10, 1, 2),
         ReturnedRun(0, 10, 1, 2, 2),
         ReturnedRun(0, 11, 1, 2, 3),
         ReturnedRun(1, 12, 1, 2, 3),
         ReturnedRun(1, 13, 1, 2**32 - 1, 2**32 - 1),
+        ReturnedRun(1, 14, 3, 1, 1, 5),
+        ReturnedRun(1, 17, 1, 1, 1, 6),
     )
 
 
@@ -211,4 +216,5 @@ def test_nothing_is_added_beyond_the_size_of_an_entry(builder: BatchBuilder) -> 
         position += 2
         builder.settle(0, position, 1, ACKNOWLEDGED)
     with pytest.raises(AssertionError, match="full"):
-        builder.settle(0, position + 2, 1, ACKNOWLEDGED)
+        # The largest command.
+        builder.return_counted(0, 0, 1, 1)

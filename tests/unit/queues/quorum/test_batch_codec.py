@@ -30,11 +30,15 @@ BATCH = QuorumBatch(
     runs=RUNS,
     enqueued=(Enqueue(Enqueuer(1, 1_795_000_000), 41, 3), Enqueue(Enqueuer(2**16 - 1, 2**64 - 1), 2**63, 1)),
     reaches=(Reach(0, 128), Reach(9, 2**55 + 64)),
-    returned=(ReturnedRun(0, 17, 1000, 2, 3), ReturnedRun(9, 5, 1, 0, 2**32 - 1)),
+    returned=(ReturnedRun(0, 17, 1000, 2, 3, 1_795_000_000_123), ReturnedRun(9, 5, 1, 0, 2**32 - 1)),
     held=tuple(HeldRun(9, 5 * hold, 2, hold) for hold in HoldReason),
     settled=tuple(SettledRun(0, 100 * reason, 50, 2**40 + reason, reason) for reason in SettleReason),
     forgotten=(Enqueuer(3, 12),),
 )
+
+
+# As versions without times have it.
+UNTIMED = replace(BATCH, returned=tuple(replace(run, ready_at=0) for run in BATCH.returned))
 
 
 def commands(text: str) -> bytes:
@@ -61,16 +65,21 @@ def test_a_batch_without_commands_is_no_bytes() -> None:
     assert decode(b"", ()) == QuorumBatch()
 
 
-def test_version_2_is_read_and_written_as_it_was() -> None:
+def test_version_3_is_read_and_written_as_it_was() -> None:
     stored = commands((FIXTURES / f"batch-{VERSION}.hex").read_text())
     assert decode(stored, RUNS) == BATCH
     assert encode(BATCH) == stored
 
 
+def test_version_2_is_read() -> None:
+    stored = commands((FIXTURES / "batch-2.hex").read_text())
+    assert decode(stored, RUNS) == UNTIMED
+
+
 def test_version_1_is_read() -> None:
     stored = commands((FIXTURES / "batch-1.hex").read_text())
     held = (HeldRun(0, 20, 2, HoldReason.QUARANTINED), HeldRun(9, 5, 1, HoldReason.NONE))
-    assert decode(stored, RUNS) == replace(BATCH, held=held)
+    assert decode(stored, RUNS) == replace(UNTIMED, held=held)
 
 
 def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_sections() -> None:
@@ -86,8 +95,8 @@ def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_secti
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("03", "byte 0: commands of version 3, where 1 to 2 are known"),
-        ("00", "byte 0: commands of version 0, where 1 to 2 are known"),
+        ("04", "byte 0: commands of version 4, where 1 to 3 are known"),
+        ("00", "byte 0: commands of version 0, where 1 to 3 are known"),
         ("01", "byte 1: no command"),
         ("01 07 00000001", "byte 1: unknown kind of command 7"),
         ("01 00 00000001", "byte 1: unknown kind of command 0"),

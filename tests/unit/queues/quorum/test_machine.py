@@ -46,14 +46,17 @@ def settled(level: int, first: int, count: int) -> QuorumBatch:
     return QuorumBatch(settled=(SettledRun(level, first, count, 0, ACKNOWLEDGED),))
 
 
-def example(hold: HoldReason = HoldReason.EXPIRED) -> QuorumMachine:
-    """A machine with every kind of state."""
+def example(hold: HoldReason = HoldReason.EXPIRED, ready_at: int = 0) -> QuorumMachine:
+    """A machine with every kind of state; some messages that came back are ready at `ready_at`."""
     machine = QuorumMachine()
     machine.apply(published(Enqueue(NODE, 1, 10), Enqueue(OTHER, 1, 5)))
     machine.apply(
         QuorumBatch(
             reaches=(Reach(0, 128), Reach(255, 64)),
-            returned=(ReturnedRun(0, 4000, 200, 1, 2), ReturnedRun(255, 7, 1, 2**32 - 1, 2**32 - 1)),
+            returned=(
+                ReturnedRun(0, 4000, 200, 1, 2, ready_at),
+                ReturnedRun(255, 7, 1, 2**32 - 1, 2**32 - 1),
+            ),
             held=(HeldRun(0, 4100, 2, HoldReason.QUARANTINED), HeldRun(3, 2**55, 1, hold)),
         )
     )
@@ -151,15 +154,15 @@ def test_the_latest_attempts_of_a_message_count(machine: QuorumMachine) -> None:
 
 
 def test_a_hold_and_attempts_do_not_change_each_other(machine: QuorumMachine) -> None:
-    machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 2, 3, 4),)))
+    machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 2, 3, 4, 70),)))
     machine.apply(QuorumBatch(held=(HeldRun(0, 5, 2, HoldReason.QUARANTINED),)))
-    assert machine.returned(0, 5) == ReturnState(HoldReason.QUARANTINED, 3, 4)
+    assert machine.returned(0, 5) == ReturnState(HoldReason.QUARANTINED, 3, 4, 70)
     machine.apply(QuorumBatch(returned=(ReturnedRun(0, 5, 1, 0, 4),)))
     assert machine.returned(0, 5) == ReturnState(HoldReason.QUARANTINED, 0, 4)
     machine.apply(QuorumBatch(held=(HeldRun(0, 5, 2, HoldReason.NONE),)))
     assert [machine.returned(0, at) for at in (5, 6)] == [
         ReturnState(HoldReason.NONE, 0, 4),
-        ReturnState(HoldReason.NONE, 3, 4),
+        ReturnState(HoldReason.NONE, 3, 4, 70),
     ]
 
 
@@ -195,9 +198,9 @@ def test_beyond_the_bound_messages_with_few_attempts_count_from_zero_again(machi
     assert len(machine.encode()) < GROUP_MACHINE_SIZE_MAX
     machine.apply(QuorumBatch(returned=(ReturnedRun(1, 0, 1, 1, 9), ReturnedRun(1, 2, 1, 1, 9))))
     left = machine.returned_ranges()
-    assert {run.state.counted for run in left} == {2, 1}
+    assert {run.state.failed for run in left} == {2, 1}
     assert len(left) == QUORUM_RETURNED_RUNS_MAX // 2 + 1
-    assert [run for run in left if run.state.counted == 1] == [left[-1]]
+    assert [run for run in left if run.state.failed == 1] == [left[-1]]
 
 
 # --- snapshots ---------------------------------------------------------------------------------------
@@ -248,16 +251,22 @@ def test_version_1_of_the_machine_is_read() -> None:
     assert QuorumMachine.decode(stored).encode() == example(HoldReason.QUARANTINED).encode()
 
 
-def test_version_2_of_the_machine_is_read_and_written_as_it_was() -> None:
+def test_version_2_of_the_machine_is_read() -> None:
+    stored = bytes.fromhex((FIXTURES / "machine-2.hex").read_text())
+    assert QuorumMachine.decode(stored).encode() == example().encode()
+
+
+def test_version_3_of_the_machine_is_read_and_written_as_it_was() -> None:
     stored = bytes.fromhex((FIXTURES / f"machine-{VERSION}.hex").read_text())
     machine = QuorumMachine.decode(stored)
-    assert machine.encode() == example().encode() == stored
-    assert machine.returned_ranges() == example().returned_ranges()
+    wanted = example(ready_at=1_795_000_000_123)
+    assert machine.encode() == wanted.encode() == stored
+    assert machine.returned_ranges() == wanted.returned_ranges()
     assert (machine.reach(0), machine.reach(255), machine.last_number(OTHER)) == (128, 64, 5)
 
 
 def test_an_empty_machine_is_its_head() -> None:
-    assert QuorumMachine().encode() == b"\x02" + bytes(10)
+    assert QuorumMachine().encode() == b"\x03" + bytes(10)
     assert QuorumMachine.decode(QuorumMachine().encode()).encode() == QuorumMachine().encode()
 
 
@@ -271,9 +280,10 @@ def test_a_machine_that_is_cut_anywhere_is_refused() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\x03", "byte 0: a machine of version 3, where 1 to 2 are known"),
+        (b"\x04", "byte 0: a machine of version 4, where 1 to 3 are known"),
         (b"\x01" + bytes(9) + b"\x01" + bytes(20) + b"\x02", "byte 11: unknown hold 2"),
         (b"\x02" + bytes(9) + b"\x01" + bytes(20) + b"\x05", "byte 11: unknown hold 5"),
+        (b"\x03" + bytes(9) + b"\x01" + bytes(20) + b"\x05" + bytes(8), "byte 11: unknown hold 5"),
         (b"", "byte 0: the machine ends within its head"),
         (b"\x01" + bytes(11), "byte 11: 1 bytes behind the machine"),
         (b"\x01\0\x01" + bytes(8), "byte 11: 1 rows of 8 bytes do not fit"),

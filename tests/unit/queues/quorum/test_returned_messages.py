@@ -34,23 +34,23 @@ def test_states_are_those_that_were_set(seed: int) -> None:
         first = max(first - width // 2, 0)
         end = first + chance.choice((1, 1, 3, width))
         places = [(level, position) for position in range(first, end)]
-        counted, hold = chance.randrange(3), chance.choice(tuple(HoldReason))
+        failed, hold = chance.randrange(3), chance.choice(tuple(HoldReason))
         match chance.randrange(4):
             case 0:
                 messages.count_attempts(
-                    ReturnedRange(level, first, end, ReturnState(HoldReason.NONE, counted, counted))
+                    ReturnedRange(level, first, end, ReturnState(HoldReason.NONE, failed, failed, 7))
                 )
                 for place in places:
                     old = expected.get(place, NOT_RETURNED)
-                    expected[place] = ReturnState(old.hold, counted, counted)
+                    expected[place] = ReturnState(old.hold, failed, failed, 7)
             case 1:
                 messages.hold(ReturnedRange(level, first, end, ReturnState(hold)))
                 for place in places:
                     old = expected.get(place, NOT_RETURNED)
-                    expected[place] = ReturnState(hold, old.counted, old.total)
+                    expected[place] = ReturnState(hold, old.failed, old.total, old.ready_at)
             case 2:
-                messages.add(ReturnedRange(level, first, end, ReturnState(hold, counted, 9)))
-                expected |= dict.fromkeys(places, ReturnState(hold, counted, 9))
+                messages.add(ReturnedRange(level, first, end, ReturnState(hold, failed, 9, 4)))
+                expected |= dict.fromkeys(places, ReturnState(hold, failed, 9, 4))
             case 3:
                 messages.remove(level, first, end)
                 for place in places:
