@@ -126,7 +126,9 @@ class BatchBuilder:
         self._end_settled()
         self._settled.append(run)
 
-    def return_counted(self, level: int, position: int, failed: int, total: int, ready_at: int = 0) -> None:
+    def return_counted(
+        self, level: int, position: int, failed: int, total: int, *, ready_at: int = 0
+    ) -> None:
         """Add that the message at `position` of `level` came back, and is ready at `ready_at` (ms).
 
         It was delivered `total` times, of which `failed` have failed.

@@ -252,13 +252,13 @@ def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
         if at > len(commands):
             raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
         rows = found[kind] = list(layout.iter_unpack(commands[first:at]))
-        _check(kind, rows, first, layout.size, hold_max)
+        _check(kind, rows, first, layout.size, hold_max=hold_max)
     if not found:
         raise QuorumFormatError(1, "no command")
     return found
 
 
-def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, hold_max: int) -> None:
+def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, *, hold_max: int) -> None:
     """QuorumFormatError if one of `rows`, each of `size` from byte `at` on, is not what `kind` allows."""
     behind = 0
     for index, row in enumerate(rows):

@@ -219,7 +219,8 @@ class QuorumGroup:
         if not self.is_closed:
             logical = self._log.logical(level, delivery.position)
             builder = self._room().builder
-            builder.return_counted(level, logical, delivery.failures, delivery.attempts, ready_at)
+            failed, total = delivery.failures, delivery.attempts
+            builder.return_counted(level, logical, failed, total, ready_at=ready_at)
             self._log.announce_later()
 
     def want_reach(self, level: int, position: int, count: int) -> None:

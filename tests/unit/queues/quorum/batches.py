@@ -32,7 +32,8 @@ class BatchSource:
             for position in self._some(level):
                 failed = chance.randrange(3)
                 total = failed + chance.randrange(2)
-                builder.return_counted(level, position, failed, total, chance.choice((0, 5, 2**63 - 1)))
+                ready_at = chance.choice((0, 5, 2**63 - 1))
+                builder.return_counted(level, position, failed, total, ready_at=ready_at)
             for position in self._some(level)[:5]:
                 builder.hold(level, position, chance.choice(HOLDS))
             if chance.random() < 0.3:

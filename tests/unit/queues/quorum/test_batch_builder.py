@@ -108,8 +108,8 @@ def test_messages_that_come_back_together_are_one_run(builder: BatchBuilder) -> 
     builder.return_counted(1, 12, 2, 3)
     builder.return_counted(1, 13, 2**40, 2**40)
     for position in range(14, 17):
-        builder.return_counted(1, position, 1, 1, 5)
-    builder.return_counted(1, 17, 1, 1, 6)
+        builder.return_counted(1, position, 1, 1, ready_at=5)
+    builder.return_counted(1, 17, 1, 1, ready_at=6)
     assert builder.take().returned == (
         ReturnedRun(0, 0, 10, 1, 2),
         ReturnedRun(0, 10, 1, 2, 2),
