@@ -40,6 +40,7 @@ cdef class QuorumGroup:
     @cython.locals(pending=PendingBatch)
     cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
     cpdef uint64_t reach(self, int level) except? 0
+    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     @cython.final
     cdef PendingBatch _next_batch(self)
     @cython.final

@@ -41,7 +41,7 @@ from warren.replication.raft.replica import Replica
 from warren.replication.raft.state import RaftDependencies
 from warren.store.cursor import QueueCursor
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupSnapshot
+from warren.store.group_record import GroupSnapshot, PositionRun
 from warren.store.message_store import MessageStore
 from warren.store.recovered_queue import RecoveredQueue
 
@@ -55,8 +55,8 @@ class GroupOwner(Protocol):
     def opened(self) -> None:
         """The group leads, and has applied everything of earlier runs."""
 
-    def enter(self, batch: PendingBatch) -> None:
-        """The messages of `batch` are committed."""
+    def enter(self, messages: list[StoredMessage], runs: Sequence[PositionRun]) -> None:
+        """`messages` are committed; `runs` are their positions in the group."""
 
     def reached(self) -> None:
         """More messages can be delivered."""
@@ -136,8 +136,8 @@ class QuorumGroup:
         position = self._log.place(message, level)
         self._number += 1
         pending.builder.enqueue(self._enqueuer, self._number, level, position)
-        stored = self.last_position = self._log.stored(level, position)
-        pending.add(message, level, stored)
+        self.last_position = self._log.stored(level, position)
+        pending.add(message)
         self.pending_count += 1
         self.pending_bytes += body_size_of(message)
         if confirmation is not None:
@@ -195,18 +195,22 @@ class QuorumGroup:
         """The position of `level` before which messages may be delivered."""
         return self._log.stored(level, self.machine.reach(level))
 
+    def stored(self, level: int, position: int) -> int:
+        """The position in the store of the message at `position` of `level` in the group."""
+        return self._log.stored(level, position)
+
     def when_committed(self, callback: Callable[[], None]) -> None:
         """Call `callback` when everything that was proposed before is committed and applied."""
         if self.is_closed:
             callback()
-        elif self._pending.is_empty and not self._batches and not self._proposed:
+        elif self._pending.is_empty() and not self._batches and not self._proposed:
             if self.is_open:
                 callback()
             else:
                 self._opening.append(callback)
         else:
             last = self._pending
-            if last.is_empty:
+            if last.is_empty():
                 last = self._batches[-1] if self._batches else self._proposed[-1]
             last.callbacks.append(callback)
             self._log.announce()
@@ -218,7 +222,7 @@ class QuorumGroup:
         if self.is_closed or not self._driver.is_leader:
             # It is asked again as it opens.
             return
-        if not self._pending.is_empty:
+        if not self._pending.is_empty():
             self._next_batch()
         while self._batches and self._propose(self._batches[0]):
             self._proposed.append(self._batches.popleft())
@@ -331,6 +335,14 @@ class QuorumGroup:
         self._store.release_at(location, self._store.cursor(self._log.number, level), position)
         return 0 if message is None else body_size_of(message)
 
+    def places(self, batch: PendingBatch) -> Iterator[tuple[int, int]]:
+        """The level and the position in the store of each message of `batch`."""
+        for run in batch.take().runs:
+            # The messages of a run are next to each other in the store as well.
+            first = self._log.stored(run.level, run.first)
+            for position in range(first, first + run.count):
+                yield run.level, position
+
     def returned_positions(self, level: int) -> Iterator[tuple[int, ReturnState]]:
         """The positions of the messages of `level` that have come back, with what is known of them."""
         for each in self.machine.returned_ranges():
@@ -348,7 +360,8 @@ class QuorumGroup:
         self._batches.clear()
         self._pending = PendingBatch()
         for batch in batches:
-            for message, level, position in zip(batch.messages, batch.levels, batch.positions, strict=True):
+            places = self.places(batch)
+            for message, (level, position) in zip(batch.messages, places, strict=True):
                 self._store.release(message, self._store.cursor(self._log.number, level), position)
             self._release_all(batch.releases)
             batch.answer()
@@ -371,12 +384,9 @@ class QuorumGroup:
 
     def _propose(self, pending: PendingBatch) -> bool:
         """Propose `pending`; False if too much is uncommitted."""
-        batch = pending.batch
-        if batch is None:
-            if pending.messages and self._owner.delivers_at_once():
-                for level, end in pending.ends.items():
-                    pending.builder.raise_reach(level, self._log.logical(level, end))
-            batch = pending.batch = pending.builder.take()
+        if pending.batch is None and pending.messages and self._owner.delivers_at_once():
+            pending.builder.reach_enqueued()
+        batch = pending.take()
         commands = encode(batch)
         payload = QuorumPayload(batch.runs, commands)
         pending.index = self._driver.propose(payload, len(commands) + pending.byte_count + 1)
@@ -386,18 +396,19 @@ class QuorumGroup:
         """Apply an entry that this replica has proposed in this term."""
         pending = self._proposed.popleft()
         assert pending.index == entry.index, entry.index
-        assert pending.batch is not None
-        self.machine.apply(pending.batch)
+        batch = pending.take()
+        self.machine.apply(batch)
         self._release_all(pending.releases)
         owner = self._owner
         self.pending_count -= len(pending.messages)
         self.pending_bytes -= pending.byte_count
-        if pending.batch.reaches:
+        if batch.reaches:
             owner.reached()
         if pending.messages:
             # A backlog that is made as they enter begins at the end before them.
-            owner.enter(pending)
-            self._ends.update(pending.ends)
+            owner.enter(pending.messages, batch.runs)
+            for run in batch.runs:
+                self._ends[run.level] = self._log.stored(run.level, run.first) + run.count
         pending.answer()
 
     def _apply_earlier(self, entry: Entry) -> None:

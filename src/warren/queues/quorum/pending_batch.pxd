@@ -9,9 +9,6 @@ cdef class PendingBatch:
     cdef readonly BatchBuilder builder
     cdef public object batch
     cdef readonly list messages
-    cdef readonly list levels
-    cdef readonly list positions
-    cdef readonly dict ends
     cdef public int64_t byte_count
     cdef readonly list releases
     cdef readonly list callbacks
@@ -20,5 +17,9 @@ cdef class PendingBatch:
     cdef uint64_t _asked_first
     cdef uint64_t _asked_last
 
-    cpdef add(self, StoredMessage message, int level, uint64_t position)
+    cpdef add(self, StoredMessage message)
+    cpdef take(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
+    cpdef answer(self)
+    cpdef bint is_empty(self) except -1
+    cdef _end_asking(self)

@@ -17,7 +17,7 @@ class PendingBatch:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "builder", "byte_count", "callbacks",
-        "ends", "index", "levels", "messages", "positions", "releases",
+        "index", "messages", "releases",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -26,12 +26,8 @@ class PendingBatch:
         self.builder = BatchBuilder()
         # What the builder has made; None until then.
         self.batch: QuorumBatch | None = None
-        # Its messages, and of each the priority level and the position in the store.
+        # Its messages, in the order of the runs of the batch.
         self.messages: list[StoredMessage] = []
-        self.levels: list[int] = []
-        self.positions: list[int] = []
-        # Priority level -> the position behind its last message.
-        self.ends: dict[int, int] = {}
         # The size of the bodies of its messages.
         self.byte_count = 0
         # Settled messages, which are released in the store when that is committed.
@@ -44,13 +40,16 @@ class PendingBatch:
         self._asked_first = 0
         self._asked_last = 0
 
-    def add(self, message: StoredMessage, level: int, position: int) -> None:
-        """Add `message`, which has `position` of `level` in the store."""
+    def add(self, message: StoredMessage) -> None:
+        """Add `message`, which the builder knows already."""
         self.messages.append(message)
-        self.levels.append(level)
-        self.positions.append(position)
-        self.ends[level] = position + 1
         self.byte_count += body_size_of(message)
+
+    def take(self) -> QuorumBatch:
+        """What the builder has collected; nothing may be added any more."""
+        if self.batch is None:
+            self.batch = self.builder.take()
+        return self.batch
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Answer publish `sequence` of `confirmation` when the entry is committed."""
@@ -70,7 +69,6 @@ class PendingBatch:
         for callback in self.callbacks:
             callback()
 
-    @property
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""
         return not self.messages and self.builder.is_empty()
