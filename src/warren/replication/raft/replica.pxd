@@ -32,6 +32,12 @@ cdef class Replica:
     cdef bint _takes_higher_term(self, message) except -1
     @cython.locals(state=RaftState, log=RaftLog, is_unstable_allowed=cython.bint)
     cpdef ready(self)
+    @cython.locals(state=RaftState, log=RaftLog)
+    cpdef bint is_alone(self) except -1
+    @cython.locals(state=RaftState)
+    cpdef begin_alone(self)
+    @cython.locals(state=RaftState)
+    cpdef bint written_alone(self, entries) except -1
     @cython.locals(state=RaftState)
     cdef bint _waits_for_term(self) except -1
     @cython.locals(state=RaftState)
