@@ -16,7 +16,7 @@ from typing import Protocol
 
 from warren.replication.raft.change import ConfigurationChange
 from warren.replication.raft.raft_messages import Entry, EntryKind, RaftMessage, Snapshot
-from warren.replication.raft.ready import Ready, Role
+from warren.replication.raft.ready import Ready
 from warren.replication.raft.replica import Replica
 
 # The name of a read: replica, incarnation of its node, and number of the read.
@@ -88,7 +88,7 @@ class RaftDriver:
     @property
     def is_leader(self) -> bool:
         """True while this replica leads, as far as it knows."""
-        return self.replica.soft_state.role is Role.LEADER
+        return self.replica.leads()
 
     @property
     def commit(self) -> int:

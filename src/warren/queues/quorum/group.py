@@ -28,6 +28,7 @@ from warren.metadata.incarnation import Incarnation
 from warren.model.column import Column
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
+from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -69,7 +70,7 @@ class QuorumGroup:
     """The replica of one quorum queue on this node, its only member."""
 
     __slots__ = (
-        "_batches", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
+        "_batches", "_builder", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
         "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "last_position",
         "machine", "pending_bytes", "pending_count",
     )  # fmt: skip
@@ -101,6 +102,7 @@ class QuorumGroup:
         self._enqueuer = Enqueuer(incarnation.node, incarnation.number)
         self._number = 0
         # What is gathered now, what waits to be proposed before it, and what is proposed.
+        self._builder = BatchBuilder()
         self._pending = PendingBatch()
         self._batches: deque[PendingBatch] = deque()
         self._proposed: deque[PendingBatch] = deque()
@@ -131,11 +133,11 @@ class QuorumGroup:
     ) -> None:
         """Publish `message` with priority `level`; it enters the queue when that is committed."""
         pending = self._pending
-        if pending.byte_count >= _BATCH_SIZE or pending.builder.is_full():
+        if pending.byte_count >= _BATCH_SIZE or self._builder.is_full():
             pending = self._next_batch()
         position = self._log.place(message, level)
         self._number += 1
-        pending.builder.enqueue(self._enqueuer, self._number, level, position)
+        self._builder.enqueue(self._enqueuer, self._number, level, position)
         self.last_position = self._log.stored(level, position)
         pending.add(message)
         self.pending_count += 1
@@ -148,12 +150,11 @@ class QuorumGroup:
         if self.is_closed:
             self._release(message, cursor, position)
             return
-        pending = self._room()
         level = cursor.level
-        pending.builder.settle(
+        self._room().settle(
             level, self._log.logical(level, position), body_size_of(message), SettleReason.ACKNOWLEDGED
         )
-        pending.releases.append((message, cursor, position))
+        self._pending.releases.append((message, cursor, position))
         self._log.announce_later()
 
     def settle_range(self, cursor: QueueCursor, first: int, end: int) -> None:
@@ -163,7 +164,7 @@ class QuorumGroup:
             return
         level = cursor.level
         for low, high in self._log.logical_ranges(level, first, end):
-            self._room().builder.settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
+            self._room().settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
         pending = self._pending
         store = self._store
         pending.callbacks.append(lambda: store.finish(cursor, first, end))
@@ -172,14 +173,14 @@ class QuorumGroup:
     def hold(self, level: int, position: int, hold: HoldReason) -> None:
         """Record why the message at `position` is held, or that it is not any more."""
         logical = self._log.logical(level, position)
-        self._room().builder.hold(level, logical, hold)
+        self._room().hold(level, logical, hold)
         self._log.announce()
 
     def returned(self, level: int, position: int, attempts: int) -> None:
         """Record that the message at `position` came back after `attempts` deliveries."""
         if not self.is_closed:
             logical = self._log.logical(level, position)
-            self._room().builder.return_counted(level, logical, attempts, attempts)
+            self._room().return_counted(level, logical, attempts, attempts)
             self._log.announce_later()
 
     def want_reach(self, level: int, position: int, count: int) -> None:
@@ -188,7 +189,7 @@ class QuorumGroup:
         if self._reach_asked.get(level, 0) <= logical:
             ahead = min(max(2 * count, REACH_AHEAD_MIN), REACH_AHEAD_MAX)
             self._reach_asked[level] = logical + ahead
-            self._room().builder.raise_reach(level, logical + ahead)
+            self._room().raise_reach(level, logical + ahead)
             self._log.announce()
 
     def reach(self, level: int) -> int:
@@ -203,14 +204,14 @@ class QuorumGroup:
         """Call `callback` when everything that was proposed before is committed and applied."""
         if self.is_closed:
             callback()
-        elif self._pending.is_empty() and not self._batches and not self._proposed:
+        elif self._is_empty() and not self._batches and not self._proposed:
             if self.is_open:
                 callback()
             else:
                 self._opening.append(callback)
         else:
             last = self._pending
-            if last.is_empty():
+            if self._is_empty():
                 last = self._batches[-1] if self._batches else self._proposed[-1]
             last.callbacks.append(callback)
             self._log.announce()
@@ -219,10 +220,10 @@ class QuorumGroup:
 
     def prepare(self) -> None:
         """Propose what was gathered, since the store is about to write."""
-        if self.is_closed or not self._driver.is_leader:
+        if self.is_closed or not self._driver.replica.leads():
             # It is asked again as it opens.
             return
-        if not self._pending.is_empty():
+        if not self._is_empty():
             self._next_batch()
         while self._batches and self._propose(self._batches[0]):
             self._proposed.append(self._batches.popleft())
@@ -337,7 +338,7 @@ class QuorumGroup:
 
     def places(self, batch: PendingBatch) -> Iterator[tuple[int, int]]:
         """The level and the position in the store of each message of `batch`."""
-        for run in batch.take().runs:
+        for run in batch.batch.runs:
             # The messages of a run are next to each other in the store as well.
             first = self._log.stored(run.level, run.first)
             for position in range(first, first + run.count):
@@ -355,6 +356,7 @@ class QuorumGroup:
         self.is_closed = True
         self.is_open = False
         self._log.listener = None
+        self._pending.batch = self._builder.take()
         batches = [*self._proposed, *self._batches, self._pending]
         self._proposed.clear()
         self._batches.clear()
@@ -372,21 +374,28 @@ class QuorumGroup:
     # --- private ----------------------------------------------------------------------------------
 
     def _next_batch(self) -> PendingBatch:
-        """Begin another batch."""
-        self._batches.append(self._pending)
+        """End the batch, and begin another one."""
+        ended = self._pending
+        if ended.messages and self._owner.delivers_at_once():
+            self._builder.reach_enqueued()
+        ended.batch = self._builder.take()
+        self._batches.append(ended)
         self._pending = PendingBatch()
         return self._pending
 
-    def _room(self) -> PendingBatch:
-        """The batch that takes another command."""
-        pending = self._pending
-        return self._next_batch() if pending.builder.is_full() else pending
+    def _is_empty(self) -> bool:
+        """True if nothing was gathered."""
+        return not self._pending.messages and self._builder.is_empty()
+
+    def _room(self) -> BatchBuilder:
+        """The builder of the batch that takes another command."""
+        if self._builder.is_full():
+            self._next_batch()
+        return self._builder
 
     def _propose(self, pending: PendingBatch) -> bool:
         """Propose `pending`; False if too much is uncommitted."""
-        if pending.batch is None and pending.messages and self._owner.delivers_at_once():
-            pending.builder.reach_enqueued()
-        batch = pending.take()
+        batch = pending.batch
         commands = encode(batch)
         payload = QuorumPayload(batch.runs, commands)
         pending.index = self._driver.propose(payload, len(commands) + pending.byte_count + 1)
@@ -396,7 +405,7 @@ class QuorumGroup:
         """Apply an entry that this replica has proposed in this term."""
         pending = self._proposed.popleft()
         assert pending.index == entry.index, entry.index
-        batch = pending.take()
+        batch = pending.batch
         self.machine.apply(batch)
         self._release_all(pending.releases)
         owner = self._owner
@@ -431,7 +440,7 @@ class QuorumGroup:
         own = self._enqueuer
         for each in self.machine.enqueuers():
             if each.node == own.node and each.incarnation < own.incarnation:
-                self._room().builder.forget(each)
+                self._room().forget(each)
 
     def _call_waiting(self) -> None:
         """Call those who waited for the group to open."""

@@ -2,11 +2,11 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
-from warren.queues.quorum.batch_builder cimport BatchBuilder
+
+cdef object _EMPTY
 
 cdef class PendingBatch:
     cdef public uint64_t index
-    cdef readonly BatchBuilder builder
     cdef public object batch
     cdef readonly list messages
     cdef public int64_t byte_count
@@ -18,8 +18,6 @@ cdef class PendingBatch:
     cdef uint64_t _asked_last
 
     cpdef add(self, StoredMessage message)
-    cpdef take(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
     cpdef answer(self)
-    cpdef bint is_empty(self) except -1
     cdef _end_asking(self)

@@ -7,25 +7,25 @@ from collections.abc import Callable
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage, body_size_of
-from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import QuorumBatch
 from warren.store.cursor import QueueCursor
+
+_EMPTY = QuorumBatch()
 
 
 class PendingBatch:
     """The messages and commands of one entry, and what is to be done on this node when it is committed."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "builder", "byte_count", "callbacks",
+        "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "byte_count", "callbacks",
         "index", "messages", "releases",
     )  # fmt: skip
 
     def __init__(self) -> None:
         # The index of the entry; 0 until it is proposed.
         self.index = 0
-        self.builder = BatchBuilder()
-        # What the builder has made; None until then.
-        self.batch: QuorumBatch | None = None
+        # Its payload; empty until nothing is added any more.
+        self.batch = _EMPTY
         # Its messages, in the order of the runs of the batch.
         self.messages: list[StoredMessage] = []
         # The size of the bodies of its messages.
@@ -41,15 +41,9 @@ class PendingBatch:
         self._asked_last = 0
 
     def add(self, message: StoredMessage) -> None:
-        """Add `message`, which the builder knows already."""
+        """Add `message`, which has the next position of the batch."""
         self.messages.append(message)
         self.byte_count += body_size_of(message)
-
-    def take(self) -> QuorumBatch:
-        """What the builder has collected; nothing may be added any more."""
-        if self.batch is None:
-            self.batch = self.builder.take()
-        return self.batch
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Answer publish `sequence` of `confirmation` when the entry is committed."""
@@ -68,10 +62,6 @@ class PendingBatch:
             confirmation.done(first, last)
         for callback in self.callbacks:
             callback()
-
-    def is_empty(self) -> bool:
-        """True if there is nothing to propose."""
-        return not self.messages and self.builder.is_empty()
 
     def _end_asking(self) -> None:
         if self._asking is not None:

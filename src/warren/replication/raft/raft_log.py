@@ -288,7 +288,7 @@ class RaftLog:
                 self.in_progress = index + 1
 
     def commit_written(self, entries: Sequence[Entry]) -> None:
-        """Note that the storage has `entries`, with which the tail begins, and that they are being applied."""
+        """Note that the storage has `entries`, the first of the tail, and that they are being applied."""
         last = entries[-1]
         assert entries[0].index == self.offset == self.applying + 1, (
             f"entry {entries[0].index} is written behind {self.offset - 1} and {self.applying}"

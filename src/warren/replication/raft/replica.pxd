@@ -19,6 +19,7 @@ cdef class Replica:
     cdef object _hard_state
     cdef object _soft_state
 
+    cpdef bint leads(self) except -1
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
     cpdef append_alone(self)

@@ -87,6 +87,10 @@ class Replica:
         """Who leads, and the role of this replica."""
         return self._state.soft_state
 
+    def leads(self) -> bool:
+        """Return whether this replica leads, as far as it knows."""
+        return self._state.role is _LEADER
+
     @property
     def log(self) -> RaftLog:
         """The log, for reading."""
