@@ -3,6 +3,7 @@ from libc.stdint cimport uint64_t
 
 from warren.model.column cimport Column
 from warren.model.message cimport StoredMessage
+from warren.store.cursor cimport QueueCursor
 from warren.store.group_contents cimport GroupContents
 from warren.store.group_state cimport GroupState
 from warren.store.group_record cimport encode_entry, entry_size, message_count_of
@@ -24,6 +25,7 @@ cdef class GroupLog(GroupContents):
     cdef list _placed
     cdef bytearray _placed_levels
     cdef dict _placed_ends
+    cdef QueueCursor _cursor
     cdef dict _received
     cdef uint64_t _received_since
     cdef bint _is_listed
@@ -32,7 +34,7 @@ cdef class GroupLog(GroupContents):
 
     cpdef announce(self)
     cpdef announce_later(self)
-    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore)
+    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore, cursor=QueueCursor)
     cpdef uint64_t place(self, StoredMessage message, int level) except? 0
     @cython.locals(state=GroupState)
     @cython.locals(size=Py_ssize_t)

@@ -79,6 +79,8 @@ class GroupLog(GroupContents):
         self._placed: list[StoredMessage] = []
         self._placed_levels = bytearray()
         self._placed_ends: dict[int, int] = {}
+        # The cursor of the message that was placed last.
+        self._cursor: QueueCursor | None = None
         # Messages of a snapshot that is being received: level -> (position in the group, message).
         self._received: dict[int, list[tuple[int, StoredMessage]]] = {}
         self._received_since = 0
@@ -149,8 +151,10 @@ class GroupLog(GroupContents):
         """
         end = self._placed_ends.get(level)
         position = self.end(level) if end is None else end
-        state, store = self._state, self._store
-        store.append(message, store.cursor(state.number, level), state.stored(level, position))
+        state, store, cursor = self._state, self._store, self._cursor
+        if cursor is None or cursor.level != level:
+            cursor = self._cursor = store.cursor(state.number, level)
+        store.append(message, cursor, state.stored(level, position))
         self._placed.append(message)
         self._placed_levels.append(level)
         self._placed_ends[level] = position + 1

@@ -42,7 +42,7 @@ class PositionRun(Struct, frozen=True):
     count: int
 
 
-class GroupEntry(Struct, frozen=True, kw_only=True):
+class GroupEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One entry of the Raft log of a group: the positions of its messages, and commands."""
 
     index: int

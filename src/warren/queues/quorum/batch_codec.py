@@ -147,7 +147,7 @@ class SettledRun(Struct, frozen=True):
     reason: SettleReason
 
 
-class QuorumBatch(Struct, frozen=True, kw_only=True):
+class QuorumBatch(Struct, frozen=True, kw_only=True, gc=False):
     """The payload of one entry: the positions of its messages, and commands."""
 
     runs: tuple[PositionRun, ...] = ()

@@ -5,6 +5,7 @@ from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
 from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
+from warren.queues.quorum.batch_codec cimport encode
 from warren.queues.quorum.machine cimport QuorumMachine
 from warren.replication.raft.replica cimport Replica
 from warren.replication.driver cimport RaftDriver
@@ -14,6 +15,7 @@ from warren.store.message_store cimport MessageStore
 
 cdef int _BODY_ON_DISK
 cdef int64_t _BATCH_SIZE
+cdef object _ACKNOWLEDGED
 
 cdef class QuorumGroup:
     cdef GroupLog _log

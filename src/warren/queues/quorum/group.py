@@ -48,6 +48,8 @@ from warren.store.recovered_queue import RecoveredQueue
 
 _BODY_ON_DISK = BODY_ON_DISK
 _BATCH_SIZE = QUORUM_BATCH_SIZE
+# Looked up once: an attribute of an enum costs as much as the rest of settling a message.
+_ACKNOWLEDGED = SettleReason.ACKNOWLEDGED
 
 
 class GroupOwner(Protocol):
@@ -70,9 +72,9 @@ class QuorumGroup:
     """The replica of one quorum queue on this node, its only member."""
 
     __slots__ = (
-        "_batches", "_builder", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
-        "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "last_position",
-        "machine", "pending_bytes", "pending_count",
+        "_batches", "_builder", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner",
+        "_pending", "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open",
+        "last_position", "machine", "pending_bytes", "pending_count",
     )  # fmt: skip
 
     def __init__(
@@ -151,9 +153,7 @@ class QuorumGroup:
             self._release(message, cursor, position)
             return
         level = cursor.level
-        self._room().settle(
-            level, self._log.logical(level, position), body_size_of(message), SettleReason.ACKNOWLEDGED
-        )
+        self._room().settle(level, self._log.logical(level, position), body_size_of(message), _ACKNOWLEDGED)
         self._pending.releases.append((message, cursor, position))
         self._log.announce_later()
 

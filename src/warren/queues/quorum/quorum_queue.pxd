@@ -35,11 +35,11 @@ cdef class QuorumQueue(ClassicQueue):
     @cython.final
     cdef _keep_dead(self, Delivery delivery, str reason)
     cpdef Message outgoing(self, Delivery delivery)
-    @cython.locals(group=QuorumGroup, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t)
+    @cython.locals(group=QuorumGroup, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t, reach=uint64_t)
     cpdef enter(self, list messages, object runs)
     @cython.final
-    @cython.locals(consumer=Consumer, group=QuorumGroup)
-    cdef _enter(self, StoredMessage message, int level, uint64_t position)
+    @cython.locals(consumer=Consumer)
+    cdef _enter(self, StoredMessage message, int level, bint is_reached)
     cdef bint _is_deliverable(self) except -1
     @cython.locals(group=QuorumGroup, count=Py_ssize_t, byte_count=int64_t)
     cdef bint is_full_for(self, Message message) except -1

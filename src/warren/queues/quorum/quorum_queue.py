@@ -407,21 +407,20 @@ class QuorumQueue(ClassicQueue):
         for run in runs:
             level = run.level
             # The messages of a run are next to each other in the store as well.
-            first = group.stored(level, run.first)
+            first, reach = group.stored(level, run.first), group.reach(level)
             end = first + run.count
             for position in range(first, end):
-                self._enter(messages[place], level, position)
+                self._enter(messages[place], level, position < reach)
                 place += 1
 
-    def _enter(self, message: StoredMessage, level: int, position: int) -> None:
-        """Deliver or enqueue `message`, which is committed."""
-        group: QuorumGroup = self._group  # type: ignore[assignment]
+    def _enter(self, message: StoredMessage, level: int, is_reached: bool) -> None:
+        """Deliver or enqueue `message`, which is committed; it may be delivered if it `is_reached`."""
         if level and not self._has_levels:
             self._use_levels()
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
-        if consumer is not None and not self._ready.count and position < group.reach(level):
+        if consumer is not None and not self._ready.count and is_reached:
             self._deliver(consumer, self._ready.push_delivered(message, self))
             return
         self._enqueue(message)
