@@ -21,6 +21,8 @@ cdef class RaftDriver:
     cpdef flush(self)
     cpdef written(self, ticket)
     cdef bint _begin(self) except -1
+    cdef bint _begin_alone(self) except -1
+    cdef _write(self, ready)
     @cython.locals(replica=Replica)
     cdef bint _finish_write(self) except -1
     cpdef _apply(self, entries)

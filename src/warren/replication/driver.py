@@ -16,7 +16,7 @@ from typing import Protocol
 
 from warren.replication.raft.change import ConfigurationChange
 from warren.replication.raft.raft_messages import Entry, EntryKind, RaftMessage, Snapshot
-from warren.replication.raft.ready import Ready, Role
+from warren.replication.raft.ready import Ready
 from warren.replication.raft.replica import Replica
 
 # The name of a read: replica, incarnation of its node, and number of the read.
@@ -71,7 +71,8 @@ class RaftDriver:
         self._log = log
         self._machine = machine
         self._send = send
-        # Readys with something that waits for a write, in order, each with the ticket that it waits for.
+        # Readys with something that waits for a write, in order, each with the ticket that it waits for. One
+        # with neither messages nor `written` is from `Replica.begin_alone`.
         self._waiting: deque[tuple[int, Ready]] = deque()
         # The last ticket handed out, and the last one that is synced.
         self._ticket = 0
@@ -87,7 +88,7 @@ class RaftDriver:
     @property
     def is_leader(self) -> bool:
         """True while this replica leads, as far as it knows."""
-        return self.replica.soft_state.role is Role.LEADER
+        return self.replica.leads()
 
     @property
     def commit(self) -> int:
@@ -160,6 +161,8 @@ class RaftDriver:
 
     def _begin(self) -> bool:
         """Begin the next Ready; return False if there is none."""
+        if self.replica.is_alone():
+            return self._begin_alone()
         ready = self.replica.ready()
         if ready is None:
             return False
@@ -167,9 +170,7 @@ class RaftDriver:
             self._send(ready.messages)
         # A commit index alone is not worth a write: the next one tells of it.
         if ready.must_sync or ready.snapshot is not None:
-            ticket = self._log.write(ready)
-            assert ticket >= self._ticket, f"ticket {ticket} after {self._ticket}"
-            self._ticket = ticket
+            self._write(ready)
         if ready.messages_after or ready.written is not None:
             self._waiting.append((self._ticket, ready))
         if ready.committed:
@@ -184,11 +185,29 @@ class RaftDriver:
             self._answer_reads()
         return True
 
+    def _begin_alone(self) -> bool:
+        """Begin to write what was proposed to the only member; return False if there is nothing."""
+        ready = self.replica.begin_alone()
+        if ready is None:
+            return False
+        self._write(ready)
+        self._waiting.append((self._ticket, ready))
+        return True
+
+    def _write(self, ready: Ready) -> None:
+        ticket = self._log.write(ready)
+        assert ticket >= self._ticket, f"ticket {ticket} after {self._ticket}"
+        self._ticket = ticket
+
     def _finish_write(self) -> bool:
         """Do what waited for the oldest write; return False if it is not synced."""
         if not self._waiting or self._waiting[0][0] > self._synced:
             return False
         _, ready = self._waiting.popleft()
+        if ready.written is None and not ready.messages_after:
+            if self.replica.written_alone(ready.entries):
+                self._apply(ready.entries)
+            return True
         if ready.snapshot is not None:
             self._machine.install(ready.snapshot)
         replica = self.replica

@@ -12,3 +12,4 @@ cdef class GroupContents(ConfirmListener):
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
     cpdef uint64_t end(self, int level) except? 0
+    cpdef bint has_space(self, Py_ssize_t size) except -1

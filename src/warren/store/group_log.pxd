@@ -3,9 +3,12 @@ from libc.stdint cimport uint64_t
 
 from warren.model.column cimport Column
 from warren.model.message cimport StoredMessage
+from warren.store.cursor cimport QueueCursor
 from warren.store.group_contents cimport GroupContents
 from warren.store.group_state cimport GroupState
+from warren.store.group_record cimport encode_entry, entry_size, message_count_of
 from warren.store.message_store cimport MessageStore
+from warren.store.segment_log cimport SegmentLog
 
 cdef int _SEGMENT_SHIFT
 
@@ -22,6 +25,7 @@ cdef class GroupLog(GroupContents):
     cdef list _placed
     cdef bytearray _placed_levels
     cdef dict _placed_ends
+    cdef QueueCursor _cursor
     cdef dict _received
     cdef uint64_t _received_since
     cdef bint _is_listed
@@ -30,10 +34,12 @@ cdef class GroupLog(GroupContents):
 
     cpdef announce(self)
     cpdef announce_later(self)
-    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore)
+    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore, cursor=QueueCursor)
     cpdef uint64_t place(self, StoredMessage message, int level) except? 0
     @cython.locals(state=GroupState)
+    @cython.locals(size=Py_ssize_t)
     cpdef append(self, object entry, object messages=?)
+    @cython.locals(runs=tuple, levels=bytearray, place=Py_ssize_t)
     cdef bint _has(self, object entry, object messages) except -1
     cdef list _take_placed(self, Py_ssize_t count)
     cdef _forget_placed(self)
@@ -41,6 +47,12 @@ cdef class GroupLog(GroupContents):
     cdef _changed(self, Py_ssize_t size)
     cdef _list(self)
     cdef _release_void(self, uint64_t ticket)
+    cpdef prepare(self, SegmentLog log)
+    cpdef write(self, SegmentLog log)
+    cpdef write_entries(self, SegmentLog log)
+    cdef list _due_records(self)
+
+cdef _check_size(str name, bytes data, Py_ssize_t size_max)
 
 @cython.locals(place=Py_ssize_t, written=StoredMessage)
 cdef _locate(list messages)

@@ -44,6 +44,8 @@ from warren.store.group_record import (
     encode_entry,
     encode_hard,
     encode_state,
+    entry_size,
+    message_count_of,
 )
 from warren.store.group_state import GroupState
 from warren.store.message_store import MessageStore
@@ -77,6 +79,8 @@ class GroupLog(GroupContents):
         self._placed: list[StoredMessage] = []
         self._placed_levels = bytearray()
         self._placed_ends: dict[int, int] = {}
+        # The cursor of the message that was placed last.
+        self._cursor: QueueCursor | None = None
         # Messages of a snapshot that is being received: level -> (position in the group, message).
         self._received: dict[int, list[tuple[int, StoredMessage]]] = {}
         self._received_since = 0
@@ -147,8 +151,10 @@ class GroupLog(GroupContents):
         """
         end = self._placed_ends.get(level)
         position = self.end(level) if end is None else end
-        state, store = self._state, self._store
-        store.append(message, store.cursor(state.number, level), state.stored(level, position))
+        state, store, cursor = self._state, self._store, self._cursor
+        if cursor is None or cursor.level != level:
+            cursor = self._cursor = store.cursor(state.number, level)
+        store.append(message, cursor, state.stored(level, position))
         self._placed.append(message)
         self._placed_levels.append(level)
         self._placed_ends[level] = position + 1
@@ -179,26 +185,26 @@ class GroupLog(GroupContents):
         ValueError if the index, the term or the positions do not continue the log, or if it is too large.
         """
         state = self._state
-        if entry.index != state.last + 1 or not state.last_term <= entry.term <= state.hard.term:
-            raise ValueError(
-                f"entry {entry.index} of term {entry.term} after {state.last} of {state.last_term}"
-            )
+        index, term, last, last_term = entry.index, entry.term, state.last, state.last_term
+        if index != last + 1 or not last_term <= term <= state.hard.term:
+            raise ValueError(f"entry {index} of term {term} after {last} of {last_term}")
         if not state.fits(entry.runs) or not self._has(entry, messages):
-            raise ValueError(f"the positions of entry {entry.index} do not continue those of the group")
+            raise ValueError(f"the positions of entry {index} do not continue those of the group")
         _check_size("commands", entry.commands, GROUP_COMMANDS_SIZE_MAX)
-        if not self.has_space(entry.size):
+        size = entry_size(entry.runs, entry.commands)
+        if not self.has_space(size):
             raise ValueError(f"the entries of group {state.number} since its snapshot are too large")
         state.append(entry)
         if messages is None:
-            self._messages[entry.index] = self._take_placed(entry.message_count)
+            self._messages[index] = self._take_placed(message_count_of(entry.runs))
         else:
             store = self._store
             for (cursor, position), message in zip(self._places(entry), messages, strict=True):
                 store.append(message, cursor, position)
-            self._messages[entry.index] = list(messages)
+            self._messages[index] = list(messages)
         self._records.append((ENTRY, encode_entry(state.number, entry)))
-        self._changed(entry.size)
-        self._unwritten.append((self.ticket, entry.index))
+        self._changed(size)
+        self._unwritten.append((self.ticket, index))
 
     def cut(self, index: int) -> None:
         """Make the entries from `index` on void, and what was placed behind them.
@@ -463,14 +469,21 @@ class GroupLog(GroupContents):
         """True if the messages of `entry` are there: `messages`, or the first ones of those placed."""
         if self._received:
             return False
+        runs = entry.runs
         if messages is not None:
-            return len(messages) == entry.message_count and not self._placed
-        levels = b"".join(bytes((run.level,)) * run.count for run in entry.runs)
-        return self._placed_levels.startswith(levels)
+            return len(messages) == message_count_of(runs) and not self._placed
+        levels, place = self._placed_levels, 0
+        for run in runs:
+            if not levels.startswith(bytes((run.level,)) * run.count, place):
+                return False
+            place += run.count
+        return True
 
     def _take_placed(self, count: int) -> list[StoredMessage | int]:
         """The first `count` of the messages that were placed, which are in an entry now."""
         taken: list[StoredMessage | int] = []
+        if not count:
+            return taken
         if count == len(self._placed):
             taken += self._placed
             self._forget_placed()

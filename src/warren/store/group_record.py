@@ -35,6 +35,11 @@ _GROUP = Layout(">I")
 _NORMAL = 0
 _LEVEL_SHIFT = 56
 _POSITIONS = (1 << _LEVEL_SHIFT) - 1
+_ENTRY_SIZE = _ENTRY.size
+_RUN_SIZE = _RUN.size
+# Looked up once: they are called for each entry.
+_ENTRY_PACK = _ENTRY.pack
+_RUN_PACK = _RUN.pack
 
 
 class PositionRun(Struct, frozen=True):
@@ -45,7 +50,7 @@ class PositionRun(Struct, frozen=True):
     count: int
 
 
-class GroupEntry(Struct, frozen=True, kw_only=True):
+class GroupEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One entry of the Raft log of a group: the positions of its messages, and commands."""
 
     index: int
@@ -60,12 +65,12 @@ class GroupEntry(Struct, frozen=True, kw_only=True):
     @property
     def message_count(self) -> int:
         """The number of its messages."""
-        return sum(run.count for run in self.runs)
+        return message_count_of(self.runs)
 
     @property
     def size(self) -> int:
         """Its size in bytes, without messages."""
-        return _ENTRY.size + _RUN.size * len(self.runs) + len(self.commands)
+        return entry_size(self.runs, self.commands)
 
 
 class GroupHardState(Struct, frozen=True):
@@ -117,6 +122,19 @@ class PayloadVersions(Struct, frozen=True, kw_only=True):
     commands: int
 
 
+def message_count_of(runs: tuple[PositionRun, ...]) -> int:
+    """The number of messages at the positions of `runs`."""
+    count = 0
+    for run in runs:
+        count += run.count
+    return count
+
+
+def entry_size(runs: tuple[PositionRun, ...], commands: bytes) -> int:
+    """The size in bytes of an entry with `runs` and `commands`, without messages."""
+    return _ENTRY_SIZE + _RUN_SIZE * len(runs) + len(commands)
+
+
 def group_of(body: bytes) -> int:
     """The number of the group of an ENTRY, HARD, STATE or CUT."""
     number: int = _GROUP.unpack_from(body)[0]
@@ -125,9 +143,11 @@ def group_of(body: bytes) -> int:
 
 def encode_entry(group: int, entry: GroupEntry) -> bytes:
     """The body of an ENTRY."""
-    head = _ENTRY.pack(group, entry.index, entry.term, entry.commit, entry.kind, len(entry.runs))
-    runs = [_RUN.pack(run.level << _LEVEL_SHIFT | run.first, run.count) for run in entry.runs]
-    return b"".join((head, *runs, entry.commands))
+    runs = entry.runs
+    parts = [_ENTRY_PACK(group, entry.index, entry.term, entry.commit, entry.kind, len(runs))]
+    parts += [_RUN_PACK(run.level << _LEVEL_SHIFT | run.first, run.count) for run in runs]
+    parts.append(entry.commands)
+    return b"".join(parts)
 
 
 def decode_entry(body: bytes) -> GroupEntry:

@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from warren.store.group_record cimport entry_size
+
 cdef class GroupState:
     cdef readonly uint64_t number
     cdef public uint64_t replica
@@ -21,5 +23,6 @@ cdef class GroupState:
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     @cython.locals(offsets=object)
     cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
-    cpdef bint fits(self, object runs) except -1
+    @cython.locals(ends=dict)
+    cpdef bint fits(self, tuple runs) except -1
     cpdef append(self, object entry)

@@ -22,6 +22,7 @@ from warren.store.group_record import (
     decode_entry,
     decode_hard,
     decode_state,
+    entry_size,
     group_of,
     newer_payload,
 )
@@ -82,11 +83,15 @@ class GroupState:
 
     def stored(self, level: int, position: int) -> int:
         """The position in the store of `position` of `level`."""
+        if not self.offsets:
+            return position
         offsets = self.offsets.get(level)
         return position if offsets is None else offsets.stored(position)
 
     def logical(self, level: int, stored: int) -> int:
         """The position of `level` in the group of the message at position `stored` in the store."""
+        if not self.offsets:
+            return stored
         offsets = self.offsets.get(level)
         return stored if offsets is None else offsets.logical(stored)
 
@@ -95,20 +100,22 @@ class GroupState:
         offsets = self.offsets.get(level)
         return iter(((first, end),)) if offsets is None else offsets.logical_ranges(first, end)
 
-    def fits(self, runs: Iterable[PositionRun]) -> bool:
+    def fits(self, runs: tuple[PositionRun, ...]) -> bool:
         """True if `runs` continue the positions of their levels without a gap."""
-        ends = dict(self.ends)
+        ends = dict(self.ends) if len(runs) > 1 else self.ends
         for run in runs:
             if run.first != ends.get(run.level, 0):
                 return False
-            ends[run.level] = run.first + run.count
+            if ends is not self.ends:
+                ends[run.level] = run.first + run.count
         return True
 
     def append(self, entry: GroupEntry) -> None:
         """Append `entry`, whose index and positions continue the log."""
         self.entries.append(entry)
-        self.tail_size += entry.size
-        self.commit = max(self.commit, entry.commit)
+        self.tail_size += entry_size(entry.runs, entry.commands)
+        if entry.commit > self.commit:
+            self.commit = entry.commit
         for run in entry.runs:
             self.ends[run.level] = run.first + run.count
 

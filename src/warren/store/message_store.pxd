@@ -7,7 +7,7 @@ from warren.store.cursor cimport QueueCursor
 from warren.store.group_commit cimport GroupCommit
 from warren.store.segment_log cimport SegmentLog
 from warren.store.message_reader cimport MessageReader
-from warren.store.record cimport encode_reference
+from warren.store.record cimport encode_reference, encode_run
 from warren.store.segment cimport Segment, slot_of
 
 cdef int _SEGMENT_SHIFT
@@ -67,3 +67,4 @@ cdef class MessageStore:
     @cython.final
     @cython.locals(place=Py_ssize_t)
     cdef int64_t _size_of(self, list pending, list references, Py_ssize_t first, Py_ssize_t end) except -1
+    cpdef QueueCursor cursor(self, uint64_t queue, int level)

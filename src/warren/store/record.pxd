@@ -11,7 +11,13 @@ cdef Py_ssize_t _FIXED_SIZE
 cdef Py_ssize_t _COPIED_SIZE_MAX
 cdef bytearray _FIXED
 cdef bytearray _REFERENCE
+cdef bytearray _RUN
+cdef bytearray _KIND
 
+@cython.locals(fixed=bytearray)
+cpdef bytes encode(int kind, bytes body, uint32_t seed)
+@cython.locals(data=bytearray, source='const unsigned char*')
+cpdef bytes encode_run(uint32_t queue, uint64_t first, uint64_t count)
 @cython.locals(
     address=bytes, property_list=bytes, content=bytes, fixed=bytearray, is_copied=bint,
 )

@@ -68,6 +68,9 @@ _REFERENCE_SIZE = REFERENCE_SIZE
 _FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
 # A buffer for a reference, filled in and copied into each record.
 _REFERENCE = bytearray(REFERENCE_SIZE)
+# The same for a run of positions, and for the kind of any other record.
+_RUN = bytearray(RUN_SIZE)
+_KIND = bytearray(1)
 
 
 def checksum_seed(segment: int, salt: bytes) -> int:
@@ -78,9 +81,17 @@ def checksum_seed(segment: int, salt: bytes) -> int:
 
 def encode(kind: int, body: bytes, seed: int) -> bytes:
     """A whole record of `kind` with `body`."""
-    rest = bytes((kind,)) + body
-    checksum: int = extend(seed, rest)
-    return len(body).to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+    fixed = _KIND
+    fixed[0] = kind
+    return pack(
+        seed,
+        fixed=fixed,
+        references=body,
+        address=b"",
+        property_list=b"",
+        content=b"",
+        is_copied=True,
+    )
 
 
 def encode_message(message: StoredMessage, references: bytes, seed: int, chunks: list[bytes]) -> None:
@@ -129,7 +140,13 @@ def encode_reference(queue: int, position: int) -> bytes:
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
     """The encoded run of `count` positions of `queue` from `first` on."""
-    return queue.to_bytes(4, "big") + first.to_bytes(8, "big") + count.to_bytes(8, "big")
+    data = _RUN
+    _put(data, 0, 4, queue)
+    _put(data, 4, 8, first)
+    _put(data, 12, 8, count)
+    source = data
+    # See `encode_reference`.
+    return source[:20]  # type: ignore[return-value]
 
 
 def encode_group(size: int, key: bytes, value: bytes) -> bytes:

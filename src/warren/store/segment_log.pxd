@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from warren.model.message cimport StoredMessage
-from warren.store.record cimport encode_message, message_record_size
+from warren.store.record cimport encode, encode_message, message_record_size
 from warren.store.segment cimport Segment
 
 cdef Py_ssize_t _HEAD_SIZE

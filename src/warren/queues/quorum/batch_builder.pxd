@@ -35,6 +35,10 @@ cdef class BatchBuilder:
     cpdef bint is_empty(self) except -1
     cpdef enqueue(self, object enqueuer, uint64_t number, int level, uint64_t position)
     cpdef settle(self, int level, uint64_t position, uint64_t size, object reason)
+    @cython.locals(reaches=dict)
+    cpdef take(self)
+    cpdef reach_enqueued(self)
+    cpdef raise_reach(self, int level, position)
     cdef _grow(self, Py_ssize_t size)
     @cython.locals(count=uint64_t)
     cdef _end_enqueued(self)

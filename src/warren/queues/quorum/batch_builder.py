@@ -159,6 +159,12 @@ class BatchBuilder:
         """Add that messages below `position` of `level` may be handed out."""
         self._reaches[level] = max(position, self._reaches.get(level, 0))
 
+    def reach_enqueued(self) -> None:
+        """Add that the messages that were added may be handed out."""
+        self._end_run()
+        for run in self._runs:
+            self.raise_reach(run.level, run.first + run.count)
+
     def forget(self, enqueuer: Enqueuer) -> None:
         """Add that `enqueuer` is gone and publishes nothing more."""
         self._grow(FORGET_SIZE)
@@ -169,19 +175,21 @@ class BatchBuilder:
         self._end_enqueued()
         self._end_run()
         self._end_settled()
+        reaches = self._reaches
         batch = QuorumBatch(
             runs=tuple(self._runs),
             enqueued=tuple(self._enqueued),
-            reaches=tuple(Reach(level, position) for level, position in sorted(self._reaches.items())),
+            reaches=tuple([Reach(level, reaches[level]) for level in sorted(reaches)]),
             returned=tuple(self._returned),
             held=tuple(self._held),
             settled=tuple(_joined(self._settled)),
             forgotten=tuple(self._forgotten),
         )
         self._size = _EMPTY_SIZE
-        self._runs, self._enqueued, self._settled = [], [], []
-        self._returned, self._held, self._forgotten = [], [], []
-        self._reaches = {}
+        for collected in (
+            self._runs, self._enqueued, reaches, self._returned, self._held, self._settled, self._forgotten
+        ):  # fmt: skip
+            collected.clear()
         return batch
 
     def _grow(self, size: int) -> None:

@@ -43,6 +43,11 @@ _LAYOUTS = {
 _UNTIMED_RETURN = Layout(">QIII")
 _LEVEL_SHIFT = 56
 _POSITIONS = (1 << _LEVEL_SHIFT) - 1
+# Looked up once: almost every entry has these.
+_SECTION_PACK = _SECTION.pack
+_ENQUEUE_PACK = _LAYOUTS[_ENQUEUE].pack
+_REACH_PACK = _LAYOUTS[_REACH].pack
+_SETTLE_PACK = _LAYOUTS[_SETTLE].pack
 
 # What encoded commands consist of, in bytes: the version and the heads of all sections, and one item.
 HEADS_SIZE = 1 + _SECTION.size * len(_LAYOUTS)
@@ -148,7 +153,7 @@ class SettledRun(Struct, frozen=True):
     reason: SettleReason
 
 
-class QuorumBatch(Struct, frozen=True, kw_only=True):
+class QuorumBatch(Struct, frozen=True, kw_only=True, gc=False):
     """The payload of one entry: the positions of its messages, and commands."""
 
     runs: tuple[PositionRun, ...] = ()
@@ -164,29 +169,36 @@ def encode(batch: QuorumBatch) -> bytes:
     """The commands of `batch`; its runs are a part of the entry."""
     assert _divides(batch.enqueued, batch.runs), batch
     assert _is_in_order(batch.settled), batch
-    sections: tuple[tuple[int, tuple[Any, ...], Callable[[Any], tuple[int, ...]]], ...] = (
-        (_ENQUEUE, batch.enqueued, _enqueue_row),
-        (_REACH, batch.reaches, _reach_row),
-        (_RETURN, batch.returned, _returned_row),
-        (_HOLD, batch.held, _held_row),
-        (_SETTLE, batch.settled, _settled_row),
-        (_FORGET, batch.forgotten, _forgotten_row),
-    )
     parts: list[bytes] = []
-    for kind, items, row in sections:
-        if items:
-            pack = _LAYOUTS[kind].pack
-            parts.append(_SECTION.pack(kind, len(items)))
-            parts += [pack(*row(each)) for each in items]
+    if items := batch.enqueued:
+        parts.append(_SECTION_PACK(_ENQUEUE, len(items)))
+        for each in items:
+            enqueuer = each.enqueuer
+            parts.append(_ENQUEUE_PACK(enqueuer.node, enqueuer.incarnation, each.first, each.count))
+    if reaches := batch.reaches:
+        parts.append(_SECTION_PACK(_REACH, len(reaches)))
+        parts += [_REACH_PACK(reach.level << _LEVEL_SHIFT | reach.position) for reach in reaches]
+    if batch.returned:
+        _add_section(parts, _RETURN, batch.returned, _returned_row)
+    if batch.held:
+        _add_section(parts, _HOLD, batch.held, _held_row)
+    if runs := batch.settled:
+        parts.append(_SECTION_PACK(_SETTLE, len(runs)))
+        parts += [
+            _SETTLE_PACK(run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason)
+            for run in runs
+        ]
+    if batch.forgotten:
+        _add_section(parts, _FORGET, batch.forgotten, _forgotten_row)
     return b"".join((_HEAD, *parts)) if parts else b""
 
 
-def _enqueue_row(each: Enqueue) -> tuple[int, ...]:
-    return each.enqueuer.node, each.enqueuer.incarnation, each.first, each.count
-
-
-def _reach_row(each: Reach) -> tuple[int, ...]:
-    return (each.level << _LEVEL_SHIFT | each.position,)
+def _add_section(
+    parts: list[bytes], kind: int, items: tuple[Any, ...], row: Callable[[Any], tuple[int, ...]]
+) -> None:
+    pack = _LAYOUTS[kind].pack
+    parts.append(_SECTION_PACK(kind, len(items)))
+    parts += [pack(*row(each)) for each in items]
 
 
 def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
@@ -195,10 +207,6 @@ def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
 
 def _held_row(run: HeldRun) -> tuple[int, ...]:
     return run.level << _LEVEL_SHIFT | run.first, run.count, run.hold
-
-
-def _settled_row(run: SettledRun) -> tuple[int, ...]:
-    return run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason
 
 
 def _forgotten_row(each: Enqueuer) -> tuple[int, ...]:
@@ -283,7 +291,12 @@ def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, *, hold_m
 
 def _divides(enqueued: Iterable[Enqueue], runs: Iterable[PositionRun]) -> bool:
     """True if as many messages are enqueued as there are positions."""
-    return sum(each.count for each in enqueued) == sum(run.count for run in runs)
+    count = 0
+    for each in enqueued:
+        count += each.count
+    for run in runs:
+        count -= run.count
+    return not count
 
 
 def _is_in_order(settled: Iterable[SettledRun]) -> bool:

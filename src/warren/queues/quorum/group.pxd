@@ -6,7 +6,9 @@ from warren.model.message cimport StoredMessage, body_size_of
 from warren.queues.queue cimport Delivery
 from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
+from warren.queues.quorum.batch_codec cimport encode
 from warren.queues.quorum.machine cimport QuorumMachine
+from warren.replication.raft.replica cimport Replica
 from warren.replication.driver cimport RaftDriver
 from warren.store.cursor cimport QueueCursor
 from warren.store.group_log cimport GroupLog
@@ -14,6 +16,7 @@ from warren.store.message_store cimport MessageStore
 
 cdef int _BODY_ON_DISK
 cdef int64_t _BATCH_SIZE
+cdef object _ACKNOWLEDGED
 
 cdef class QuorumGroup:
     cdef GroupLog _log
@@ -22,6 +25,7 @@ cdef class QuorumGroup:
     cdef RaftDriver _driver
     cdef object _enqueuer
     cdef uint64_t _number
+    cdef BatchBuilder _builder
     cdef PendingBatch _pending
     cdef object _batches
     cdef object _proposed
@@ -40,21 +44,23 @@ cdef class QuorumGroup:
 
     @cython.locals(pending=PendingBatch)
     cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)
-    @cython.locals(pending=PendingBatch)
+    @cython.locals(level=cython.int)
     cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
     @cython.locals(builder=BatchBuilder, logical=uint64_t)
     cpdef returned(self, int level, Delivery delivery, int64_t ready_at)
     cpdef uint64_t reach(self, int level) except? 0
+    cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     @cython.final
     cdef PendingBatch _next_batch(self)
     @cython.final
-    @cython.locals(builder=BatchBuilder)
     cdef bint _propose(self, PendingBatch pending) except -1
     @cython.final
     @cython.locals(pending=PendingBatch)
     cdef _apply_proposed(self, entry)
     @cython.final
-    cdef PendingBatch _room(self)
+    cdef BatchBuilder _room(self)
+    @cython.final
+    cdef bint _is_empty(self) except -1
     @cython.final
     @cython.locals(message=StoredMessage, cursor=QueueCursor, position=uint64_t)
     cdef _release_all(self, list releases)

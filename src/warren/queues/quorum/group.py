@@ -32,6 +32,7 @@ from warren.model.column import Column
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
 from warren.queues.queue import Delivery
+from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -46,12 +47,14 @@ from warren.replication.raft.replica import Replica
 from warren.replication.raft.state import RaftDependencies
 from warren.store.cursor import QueueCursor
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupSnapshot
+from warren.store.group_record import GroupSnapshot, PositionRun
 from warren.store.message_store import MessageStore
 from warren.store.recovered_queue import RecoveredQueue
 
 _BODY_ON_DISK = BODY_ON_DISK
 _BATCH_SIZE = QUORUM_BATCH_SIZE
+# Looked up once: an attribute of an enum costs as much as the rest of settling a message.
+_ACKNOWLEDGED = SettleReason.ACKNOWLEDGED
 
 
 class GroupOwner(Protocol):
@@ -60,8 +63,8 @@ class GroupOwner(Protocol):
     def opened(self) -> None:
         """The group leads, and has applied everything of earlier runs."""
 
-    def enter(self, batch: PendingBatch) -> None:
-        """The messages of `batch` are committed."""
+    def enter(self, messages: list[StoredMessage], runs: Sequence[PositionRun]) -> None:
+        """`messages` are committed; `runs` are their positions in the group."""
 
     def reached(self) -> None:
         """More messages can be delivered."""
@@ -74,9 +77,9 @@ class QuorumGroup:
     """The replica of one quorum queue on this node; it leads if it is the only member."""
 
     __slots__ = (
-        "_batches", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner", "_pending",
-        "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open", "last_position",
-        "machine", "messages", "pending_bytes", "pending_count", "send",
+        "_batches", "_builder", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner",
+        "_pending", "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open",
+        "last_position", "machine", "messages", "pending_bytes", "pending_count", "send",
     )  # fmt: skip
 
     def __init__(
@@ -108,6 +111,7 @@ class QuorumGroup:
         self._enqueuer = Enqueuer(incarnation.node, incarnation.number)
         self._number = 0
         # What is gathered now, what waits to be proposed before it, and what is proposed.
+        self._builder = BatchBuilder()
         self._pending = PendingBatch()
         self._batches: deque[PendingBatch] = deque()
         self._proposed: deque[PendingBatch] = deque()
@@ -170,13 +174,13 @@ class QuorumGroup:
     ) -> None:
         """Publish `message` with priority `level`; it enters the queue when that is committed."""
         pending = self._pending
-        if pending.byte_count >= _BATCH_SIZE or pending.builder.is_full():
+        if pending.byte_count >= _BATCH_SIZE or self._builder.is_full():
             pending = self._next_batch()
         position = self._log.place(message, level)
         self._number += 1
-        pending.builder.enqueue(self._enqueuer, self._number, level, position)
-        stored = self.last_position = self._log.stored(level, position)
-        pending.add(message, level, stored)
+        self._builder.enqueue(self._enqueuer, self._number, level, position)
+        self.last_position = self._log.stored(level, position)
+        pending.add(message)
         self.pending_count += 1
         self.pending_bytes += body_size_of(message)
         if confirmation is not None:
@@ -187,12 +191,9 @@ class QuorumGroup:
         if self.is_closed:
             self._release(message, cursor, position)
             return
-        pending = self._room()
         level = cursor.level
-        pending.builder.settle(
-            level, self._log.logical(level, position), body_size_of(message), SettleReason.ACKNOWLEDGED
-        )
-        pending.releases.append((message, cursor, position))
+        self._room().settle(level, self._log.logical(level, position), body_size_of(message), _ACKNOWLEDGED)
+        self._pending.releases.append((message, cursor, position))
         self._log.announce_later()
 
     def settle_range(self, cursor: QueueCursor, first: int, end: int) -> None:
@@ -202,7 +203,7 @@ class QuorumGroup:
             return
         level = cursor.level
         for low, high in self._log.logical_ranges(level, first, end):
-            self._room().builder.settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
+            self._room().settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
         pending = self._pending
         store = self._store
         pending.callbacks.append(lambda: store.finish(cursor, first, end))
@@ -211,16 +212,15 @@ class QuorumGroup:
     def hold(self, level: int, position: int, hold: HoldReason) -> None:
         """Record why the message at `position` is held, or that it is not any more."""
         logical = self._log.logical(level, position)
-        self._room().builder.hold(level, logical, hold)
+        self._room().hold(level, logical, hold)
         self._log.announce()
 
     def returned(self, level: int, delivery: Delivery, ready_at: int) -> None:
         """Record that `delivery` of `level` came back, and is ready at `ready_at` (ms); 0 is at once."""
         if not self.is_closed:
             logical = self._log.logical(level, delivery.position)
-            builder = self._room().builder
             failed, total = delivery.failures, delivery.attempts
-            builder.return_counted(level, logical, failed, total, ready_at=ready_at)
+            self._room().return_counted(level, logical, failed, total, ready_at=ready_at)
             self._log.announce_later()
 
     def want_reach(self, level: int, position: int, count: int) -> None:
@@ -229,25 +229,29 @@ class QuorumGroup:
         if self._reach_asked.get(level, 0) <= logical:
             ahead = min(max(2 * count, REACH_AHEAD_MIN), REACH_AHEAD_MAX)
             self._reach_asked[level] = logical + ahead
-            self._room().builder.raise_reach(level, logical + ahead)
+            self._room().raise_reach(level, logical + ahead)
             self._log.announce()
 
     def reach(self, level: int) -> int:
         """The position of `level` before which messages may be delivered."""
         return self._log.stored(level, self.machine.reach(level))
 
+    def stored(self, level: int, position: int) -> int:
+        """The position in the store of the message at `position` of `level` in the group."""
+        return self._log.stored(level, position)
+
     def when_committed(self, callback: Callable[[], None]) -> None:
         """Call `callback` when everything that was proposed before is committed and applied."""
         if self.is_closed:
             callback()
-        elif self._pending.is_empty and not self._batches and not self._proposed:
+        elif self._is_empty() and not self._batches and not self._proposed:
             if self.is_open:
                 callback()
             else:
                 self._opening.append(callback)
         else:
             last = self._pending
-            if last.is_empty:
+            if self._is_empty():
                 last = self._batches[-1] if self._batches else self._proposed[-1]
             last.callbacks.append(callback)
             self._log.announce()
@@ -256,10 +260,10 @@ class QuorumGroup:
 
     def prepare(self) -> None:
         """Propose what was gathered, since the store is about to write."""
-        if self.is_closed or not self._driver.is_leader:
+        if self.is_closed or not self._driver.replica.leads():
             # It is asked again as it opens.
             return
-        if not self._pending.is_empty:
+        if not self._is_empty():
             self._next_batch()
         while self._batches and self._propose(self._batches[0]):
             self._proposed.append(self._batches.popleft())
@@ -381,6 +385,14 @@ class QuorumGroup:
         self._store.release_at(location, self._store.cursor(self._log.number, level), position)
         return 0 if message is None else body_size_of(message)
 
+    def places(self, batch: PendingBatch) -> Iterator[tuple[int, int]]:
+        """The level and the position in the store of each message of `batch`."""
+        for run in batch.batch.runs:
+            # The messages of a run are next to each other in the store as well.
+            first = self._log.stored(run.level, run.first)
+            for position in range(first, first + run.count):
+                yield run.level, position
+
     def returned_positions(self, level: int) -> Iterator[tuple[int, ReturnState]]:
         """The positions of the messages of `level` that have come back, with what is known of them."""
         for each in self.machine.returned_ranges():
@@ -393,12 +405,14 @@ class QuorumGroup:
         self.is_closed = True
         self.is_open = False
         self._log.listener = None
+        self._pending.batch = self._builder.take()
         batches = [*self._proposed, *self._batches, self._pending]
         self._proposed.clear()
         self._batches.clear()
         self._pending = PendingBatch()
         for batch in batches:
-            for message, level, position in zip(batch.messages, batch.levels, batch.positions, strict=True):
+            places = self.places(batch)
+            for message, (level, position) in zip(batch.messages, places, strict=True):
                 self._store.release(message, self._store.cursor(self._log.number, level), position)
             self._release_all(batch.releases)
             batch.answer()
@@ -409,24 +423,28 @@ class QuorumGroup:
     # --- private ----------------------------------------------------------------------------------
 
     def _next_batch(self) -> PendingBatch:
-        """Begin another batch."""
-        self._batches.append(self._pending)
+        """End the batch, and begin another one."""
+        ended = self._pending
+        if ended.messages and self._owner.delivers_at_once():
+            self._builder.reach_enqueued()
+        ended.batch = self._builder.take()
+        self._batches.append(ended)
         self._pending = PendingBatch()
         return self._pending
 
-    def _room(self) -> PendingBatch:
-        """The batch that takes another command."""
-        pending = self._pending
-        return self._next_batch() if pending.builder.is_full() else pending
+    def _is_empty(self) -> bool:
+        """True if nothing was gathered."""
+        return not self._pending.messages and self._builder.is_empty()
+
+    def _room(self) -> BatchBuilder:
+        """The builder of the batch that takes another command."""
+        if self._builder.is_full():
+            self._next_batch()
+        return self._builder
 
     def _propose(self, pending: PendingBatch) -> bool:
         """Propose `pending`; False if too much is uncommitted."""
         batch = pending.batch
-        if batch is None:
-            if pending.messages and self._owner.delivers_at_once():
-                for level, end in pending.ends.items():
-                    pending.builder.raise_reach(level, self._log.logical(level, end))
-            batch = pending.batch = pending.builder.take()
         commands = encode(batch)
         payload = QuorumPayload(batch.runs, commands)
         pending.index = self._driver.propose(payload, len(commands) + pending.byte_count + 1)
@@ -436,18 +454,19 @@ class QuorumGroup:
         """Apply an entry that this replica has proposed in this term."""
         pending = self._proposed.popleft()
         assert pending.index == entry.index, entry.index
-        assert pending.batch is not None
-        self.machine.apply(pending.batch)
+        batch = pending.batch
+        self.machine.apply(batch)
         self._release_all(pending.releases)
         owner = self._owner
         self.pending_count -= len(pending.messages)
         self.pending_bytes -= pending.byte_count
-        if pending.batch.reaches:
+        if batch.reaches:
             owner.reached()
         if pending.messages:
             # A backlog that is made as they enter begins at the end before them.
-            owner.enter(pending)
-            self._ends.update(pending.ends)
+            owner.enter(pending.messages, batch.runs)
+            for run in batch.runs:
+                self._ends[run.level] = self._log.stored(run.level, run.first) + run.count
         pending.answer()
 
     def _apply_earlier(self, entry: Entry) -> None:
@@ -470,7 +489,7 @@ class QuorumGroup:
         own = self._enqueuer
         for each in self.machine.enqueuers():
             if each.node == own.node and each.incarnation < own.incarnation:
-                self._room().builder.forget(each)
+                self._room().forget(each)
 
     def _call_waiting(self) -> None:
         """Call those who waited for the group to open."""
@@ -498,6 +517,7 @@ class QuorumGroup:
             batch.refuse()
             self._opening += batch.callbacks
         self._batches.clear()
+        self._builder.take()
         self._pending = PendingBatch()
         self.pending_count = self.pending_bytes = 0
         self._log.unplace()

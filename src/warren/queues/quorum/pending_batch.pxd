@@ -2,16 +2,13 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
-from warren.queues.quorum.batch_builder cimport BatchBuilder
+
+cdef object _EMPTY
 
 cdef class PendingBatch:
     cdef public uint64_t index
-    cdef readonly BatchBuilder builder
     cdef public object batch
     cdef readonly list messages
-    cdef readonly list levels
-    cdef readonly list positions
-    cdef readonly dict ends
     cdef public int64_t byte_count
     cdef readonly list releases
     cdef readonly list callbacks
@@ -20,5 +17,7 @@ cdef class PendingBatch:
     cdef uint64_t _asked_first
     cdef uint64_t _asked_last
 
-    cpdef add(self, StoredMessage message, int level, uint64_t position)
+    cpdef add(self, StoredMessage message)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
+    cpdef answer(self)
+    cdef _end_asking(self)

@@ -7,31 +7,27 @@ from collections.abc import Callable
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage, body_size_of
-from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import QuorumBatch
 from warren.store.cursor import QueueCursor
+
+_EMPTY = QuorumBatch()
 
 
 class PendingBatch:
     """The messages and commands of one entry, and what is to be done on this node when it is committed."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "builder", "byte_count", "callbacks",
-        "ends", "index", "levels", "messages", "positions", "releases",
+        "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "byte_count", "callbacks",
+        "index", "messages", "releases",
     )  # fmt: skip
 
     def __init__(self) -> None:
         # The index of the entry; 0 until it is proposed.
         self.index = 0
-        self.builder = BatchBuilder()
-        # What the builder has made; None until then.
-        self.batch: QuorumBatch | None = None
-        # Its messages, and of each the priority level and the position in the store.
+        # Its payload; empty until nothing is added any more.
+        self.batch = _EMPTY
+        # Its messages, in the order of the runs of the batch.
         self.messages: list[StoredMessage] = []
-        self.levels: list[int] = []
-        self.positions: list[int] = []
-        # Priority level -> the position behind its last message.
-        self.ends: dict[int, int] = {}
         # The size of the bodies of its messages.
         self.byte_count = 0
         # Settled messages, which are released in the store when that is committed.
@@ -44,12 +40,9 @@ class PendingBatch:
         self._asked_first = 0
         self._asked_last = 0
 
-    def add(self, message: StoredMessage, level: int, position: int) -> None:
-        """Add `message`, which has `position` of `level` in the store."""
+    def add(self, message: StoredMessage) -> None:
+        """Add `message`, which has the next position of the batch."""
         self.messages.append(message)
-        self.levels.append(level)
-        self.positions.append(position)
-        self.ends[level] = position + 1
         self.byte_count += body_size_of(message)
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
@@ -76,11 +69,6 @@ class PendingBatch:
         for confirmation, first, last in self._confirms:
             for sequence in range(first, last + 1):
                 confirmation.refused(sequence)
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to propose."""
-        return not self.messages and self.builder.is_empty()
 
     def _end_asking(self) -> None:
         if self._asking is not None:

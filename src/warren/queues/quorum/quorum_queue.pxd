@@ -8,7 +8,6 @@ from warren.queues.classic cimport ClassicQueue
 from warren.queues.queue cimport Consumer, Delivery
 from warren.queues.quorum.group cimport QuorumGroup
 from warren.queues.quorum.retrying_queue cimport RetryingQueue
-from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.quorum_backlog cimport QuorumBacklog
 
 cdef int _ACCEPTED
@@ -37,11 +36,11 @@ cdef class QuorumQueue(RetryingQueue):
     @cython.final
     cdef _keep_dead(self, Delivery delivery, str reason)
     cpdef Message outgoing(self, Delivery delivery)
-    @cython.locals(messages=list, levels=list, positions=list, place=Py_ssize_t)
-    cpdef enter(self, PendingBatch batch)
+    @cython.locals(group=QuorumGroup, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t, reach=uint64_t)
+    cpdef enter(self, list messages, object runs)
     @cython.final
-    @cython.locals(consumer=Consumer, group=QuorumGroup)
-    cdef _enter(self, StoredMessage message, int level, uint64_t position)
+    @cython.locals(consumer=Consumer)
+    cdef _enter(self, StoredMessage message, int level, bint is_reached)
     cdef bint _is_deliverable(self) except -1
     @cython.locals(group=QuorumGroup, count=Py_ssize_t, byte_count=int64_t)
     cdef bint is_full_for(self, Message message) except -1

@@ -34,7 +34,6 @@ from warren.queues.quorum.batch_codec import HoldReason, SettledRun
 from warren.queues.quorum.delivery_count import with_delivery_count
 from warren.queues.quorum.group import Committed, QuorumGroup
 from warren.queues.quorum.kept_dead_letters import KeptDeadLetters
-from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quarantined_messages import QuarantinedMessages
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
 from warren.queues.quorum.raft_storage import ALONE, encode_configuration
@@ -43,6 +42,7 @@ from warren.queues.quorum.untrusted_replica import UntrustedReplica
 from warren.queues.replication_status import ReplicationStatus, in_memory
 from warren.queues.unacked_pager import UnackedPager
 from warren.store.group_log import GroupLog
+from warren.store.group_record import PositionRun
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.stores import Stores
 
@@ -432,22 +432,28 @@ class QuorumQueue(RetryingQueue):
         found = self._ready.peek(place, 1)
         return self._ready.take(found[0], self) if found and found[0].place == place else None
 
-    def enter(self, batch: PendingBatch) -> None:
-        """Deliver or enqueue the messages of `batch`, which are committed."""
-        levels, positions = batch.levels, batch.positions
-        for place, message in enumerate(batch.messages):
-            self._enter(message, levels[place], positions[place])
-
-    def _enter(self, message: StoredMessage, level: int, position: int) -> None:
-        """Deliver or enqueue `message`, which is committed."""
+    def enter(self, messages: list[StoredMessage], runs: Sequence[PositionRun]) -> None:
+        """Deliver or enqueue `messages`, which are committed; `runs` are their positions in the group."""
         group: QuorumGroup = self._group  # type: ignore[assignment]
+        place = 0
+        for run in runs:
+            level = run.level
+            # The messages of a run are next to each other in the store as well.
+            first, reach = group.stored(level, run.first), group.reach(level)
+            end = first + run.count
+            for position in range(first, end):
+                self._enter(messages[place], level, position < reach)
+                place += 1
+
+    def _enter(self, message: StoredMessage, level: int, is_reached: bool) -> None:
+        """Deliver or enqueue `message`, which is committed; it may be delivered if it `is_reached`."""
         if level and not self._has_levels:
             self._use_levels()
         consumer = self._sole
         if consumer is None or not consumer.is_ready():
             consumer = self._next_consumer()
         # As long as a message is ready, nobody is found here.
-        if consumer is not None and position < group.reach(level):
+        if consumer is not None and is_reached:
             self._deliver(consumer, self._ready.push_delivered(message, self))
             return
         self._enqueue(message)

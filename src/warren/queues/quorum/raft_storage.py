@@ -32,7 +32,7 @@ _HEAD = Layout(">BBHHHH")
 _REPLICA = Layout(">I")
 
 
-class QuorumPayload(Struct, frozen=True):
+class QuorumPayload(Struct, frozen=True, gc=False):
     """What an entry of a quorum queue has: the positions of its messages, and encoded commands."""
 
     runs: tuple[PositionRun, ...] = ()

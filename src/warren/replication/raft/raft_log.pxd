@@ -42,6 +42,7 @@ cdef class RaftLog:
     cpdef next_snapshot(self)
     cpdef hand_over(self)
     cpdef written(self, index, term)
+    cpdef commit_written(self, entries)
     cpdef tuple next_committed(self, bint is_unstable_allowed)
     cpdef applicable(self, bint is_unstable_allowed)
     cpdef apply_handed_out(self, entries, bint is_unstable_allowed)

@@ -287,6 +287,16 @@ class RaftLog:
             if self.in_progress <= index:
                 self.in_progress = index + 1
 
+    def commit_written(self, entries: Sequence[Entry]) -> None:
+        """Note that the storage has `entries`, the first of the tail, and that they are being applied."""
+        last = entries[-1]
+        assert entries[0].index == self.offset == self.applying + 1, (
+            f"entry {entries[0].index} is written behind {self.offset - 1} and {self.applying}"
+        )
+        self.written(last.index, last.term)
+        self.commit_to(last.index)
+        self.apply_handed_out(entries, False)
+
     def snapshot_written(self, index: int) -> None:
         """Note that the storage has a snapshot, if it is the one that was to be written."""
         if self.snapshot is not None and self.snapshot.index == index:

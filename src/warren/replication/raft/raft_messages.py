@@ -22,7 +22,7 @@ class EntryKind(IntEnum):
     CHANGE = 1
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One entry of the log."""
 
     term: int
@@ -87,7 +87,7 @@ RESPONSES = frozenset({
 })  # fmt: skip
 
 
-class RaftMessage(Struct, frozen=True, omit_defaults=True):
+class RaftMessage(Struct, frozen=True, omit_defaults=True, gc=False):
     """One message; which fields have a meaning depends on its kind (docs/internals/raft.md)."""
 
     kind: MessageKind

@@ -46,7 +46,7 @@ class Written(Struct, frozen=True):
     snapshot: int = 0
 
 
-class Ready(Struct, frozen=True):
+class Ready(Struct, frozen=True, gc=False):
     """What is to be done; a driver with asynchronous storage does it in this order.
 
     1. Send `messages`.

@@ -19,6 +19,7 @@ cdef class Replica:
     cdef object _hard_state
     cdef object _soft_state
 
+    cpdef bint leads(self) except -1
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
     cpdef append_alone(self)
@@ -32,6 +33,12 @@ cdef class Replica:
     cdef bint _takes_higher_term(self, message) except -1
     @cython.locals(state=RaftState, log=RaftLog, is_unstable_allowed=cython.bint)
     cpdef ready(self)
+    @cython.locals(state=RaftState, log=RaftLog)
+    cpdef bint is_alone(self) except -1
+    @cython.locals(state=RaftState)
+    cpdef begin_alone(self)
+    @cython.locals(state=RaftState)
+    cpdef bint written_alone(self, entries) except -1
     @cython.locals(state=RaftState)
     cdef bint _waits_for_term(self) except -1
     @cython.locals(state=RaftState)

@@ -5,7 +5,7 @@ to be written, sent and applied. Nothing that a replica has promised depends on 
 `Ready`, and the contract in docs/internals/raft.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from warren.replication.raft import following, leadership, membership
 from warren.replication.raft.change import Configuration, ConfigurationChange, encode_change
@@ -86,6 +86,10 @@ class Replica:
     def soft_state(self) -> SoftState:
         """Who leads, and the role of this replica."""
         return self._state.soft_state
+
+    def leads(self) -> bool:
+        """Return whether this replica leads, as far as it knows."""
+        return self._state.role is _LEADER
 
     @property
     def log(self) -> RaftLog:
@@ -382,6 +386,60 @@ class Replica:
         if committed:
             log.apply_handed_out(committed, is_unstable_allowed)
         return ready
+
+    def is_alone(self) -> bool:
+        """Return whether this replica decides alone, and nothing is to be done but to write entries.
+
+        It leads, has no other member (learners too), its term is synced, and no change, read or snapshot is
+        on its way. Then `begin_alone` and `written_alone` lead to the same as `ready`, `step` and `written`.
+        """
+        state, told = self._state, self._hard_state
+        log = state.log
+        return (
+            state.role is _LEADER
+            and self._soft_state.role is _LEADER
+            and not state.peers
+            and state.id in state.progress
+            and not state.is_learner
+            and not state.configuration.outgoing
+            and state.settings.async_storage
+            and state.term == told.term == self._durable_term
+            and state.pending_change <= log.applied
+            and log.commit == told.commit == log.applying
+            and log.snapshot is None
+            and not (state.messages or state.pending_reads or state.read_states)
+        )
+
+    def begin_alone(self) -> Ready | None:
+        """Return the entries that are to be written, None if there are none; only while `is_alone`.
+
+        When they are synced, and all before them, `written_alone` is told.
+        """
+        state = self._state
+        entries = state.log.next_unstable()
+        if not entries:
+            return None
+        # This replica is the only one that would be told that it has them.
+        state.messages_after = []
+        state.log.hand_over()
+        return Ready(None, entries, None, True, state.log.commit, (), (), None, (), None, ())
+
+    def written_alone(self, entries: Sequence[Entry]) -> bool:
+        """Note that the entries of a `begin_alone` are synced, and all before them.
+
+        Return True if that commits them: they are to be applied now, as `Ready.committed`. If it is False
+        this replica does not decide alone any more, and `ready` tells what follows.
+        """
+        state, last = self._state, entries[-1]
+        if last.term == state.term and entries[0].index == state.log.offset and self.is_alone():
+            state.progress[state.id].matches(last.index)
+            state.log.commit_written(entries)
+            self._hard_state = state.hard_state
+            return True
+        own = RaftMessage(MessageKind.APPEND_RESPONSE, state.id, state.id, last.term, last.index)
+        self.step(own)
+        self.written(Written(last.term, last.index, last.term))
+        return False
 
     def advance(self, ready: Ready) -> None:
         """Note that all of a Ready is written, synced, sent and applied; synchronous use only."""
