@@ -11,7 +11,6 @@ from tests.unit.store.test_group_log import FIRST, GROUP, REPLICA, append, opene
 from tests.unit.store.test_recovery import Port
 from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 
-from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.raft_storage import ALONE, PAYLOAD_VERSIONS, encode_configuration
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, GroupHardState, GroupSnapshot
@@ -23,7 +22,8 @@ ROOT = Path(__file__).parents[3]
 FIXTURE = Path(__file__).with_name("fixtures") / f"groups-{VERSION}.hex"
 KINDS = {"ENTRY": ENTRY, "HARD": HARD, "STATE": STATE, "CUT": CUT}
 CONFIGURATION = encode_configuration(ALONE)
-MACHINE = QuorumMachine().encode()
+# Of version 2; these have fixtures of their own.
+MACHINE = b"\x02" + bytes(10)
 COMMANDS = b"\x02\x02" + (1).to_bytes(4, "big") + (9).to_bytes(8, "big")
 FIELD = re.compile(r"(\d+) ([a-z ]+) u(8|16|32|64)")
 # The fields of the largest record of each kind in the fixture, and of the last one of these.
@@ -142,9 +142,9 @@ def test_a_rotten_record_of_a_group_makes_it_untrusted_with_file_and_offset(name
     ("changed", "reason"),
     [
         ({"configuration": b"\x02" + CONFIGURATION[1:]}, "format 2 of the configuration is newer than 1"),
-        ({"machine": b"\x09" + MACHINE[1:]}, "format 9 of the machine is newer than 2"),
-        ({"commands": b"\x03" + COMMANDS[1:]}, "format 3 of the commands is newer than 2"),
-        ({"commands": b"\x03", "machine": MACHINE}, "format 3 of the commands is newer than 2"),
+        ({"machine": b"\x09" + MACHINE[1:]}, "format 9 of the machine is newer than 3"),
+        ({"commands": b"\x04" + COMMANDS[1:]}, "format 4 of the commands is newer than 3"),
+        ({"commands": b"\x04", "machine": MACHINE}, "format 4 of the commands is newer than 3"),
     ],
 )
 def test_a_newer_format_in_a_record_is_refused_with_its_place_and_nothing_is_changed(
