@@ -111,6 +111,9 @@ def test_dead_letters_are_counted_until_they_are_confirmed(tmp_path: Path) -> No
             return [queue[name] for name in names]
 
         wait_until(lambda: counts() == [2, 0, 2, 8, 8], lambda: str(counts()))
+        assert client.get("/overview")["queue_totals"]["messages"] == 2
+        by_count = client.get("/queues?sort=messages&sort_reverse=true&columns=name,messages")
+        assert by_count[0] == {"name": "orders", "messages": 2}
         assert channel.queue_purge("orders").method.message_count == 0
         channel.queue_declare("graveyard", durable=True)
         channel.queue_bind("graveyard", "graves")

@@ -6,6 +6,7 @@ turns of the loop.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import add
 from typing import Protocol
 
 from warren import limits
@@ -87,7 +88,7 @@ class Sampler:
         # The queues that were not empty when they were last sampled.
         self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
         # The numbers of ready and unacknowledged messages in all of them.
-        self._lengths: dict[VirtualHost, tuple[int, int]] = {}
+        self._lengths: dict[VirtualHost, SampleRow] = {}
         self._queues_created = 0
         self._queues_deleted = 0
         metadata.listen(self._on_event, (QueueDeclared, QueueDeleted))
@@ -126,12 +127,9 @@ class Sampler:
 
     def vhost_row(self, vhost: VirtualHost) -> SampleRow:
         """Return the figures of a virtual host, by VHOST_COLUMNS; lengths of many queues are sampled ones."""
-        ready, unacked = self._lengths_of(vhost)
         stores = vhost.stores
         return (
-            ready + unacked,
-            ready,
-            unacked,
+            *self._lengths_of(vhost),
             *counters_row(vhost, vhost),
             vhost.bytes_received,
             vhost.bytes_sent,
@@ -158,11 +156,11 @@ class Sampler:
 
     # --- private -------------------------------------------------------------------------------
 
-    def _lengths_of(self, vhost: VirtualHost) -> tuple[int, int]:
-        """Return the numbers of ready and unacknowledged messages in the queues of `vhost`."""
+    def _lengths_of(self, vhost: VirtualHost) -> SampleRow:
+        """Return the numbers of messages in the queues of `vhost`, by LENGTHS."""
         holding = self._holding.get(vhost, {})
         if len(holding) + len(vhost.dirty) > _ADDED_UP_MAX:
-            return self._lengths.get(vhost, (0, 0))
+            return self._lengths.get(vhost, (0,) * len(LENGTHS))
         dirty: dict[LocalQueue, None] = vhost.dirty  # type: ignore[assignment]
         return _lengths(holding | dirty)
 
@@ -202,17 +200,16 @@ class Sampler:
                     holding.pop(queue, None)
             if done % SAMPLED_PER_TURN == 0:
                 yield
-        ready = unacked = 0
+        lengths: SampleRow = (0,) * len(LENGTHS)
         held = list(holding)
         for at in range(0, len(held), _ADDED_UP_MAX):
             piece = held[at : at + _ADDED_UP_MAX]
-            more = _lengths(piece)
-            ready, unacked = ready + more[0], unacked + more[1]
+            lengths = tuple(map(add, lengths, _lengths(piece)))
             for queue in piece:
                 if queue.is_deleted:
                     del holding[queue]
             yield
-        self._lengths[vhost] = ready, unacked
+        self._lengths[vhost] = lengths
 
     def _exchanges(self, vhost: VirtualHost, time: int) -> Iterator[None]:
         for done, exchange in enumerate(list(vhost.router.exchanges.values()), 1):
@@ -259,13 +256,12 @@ class Sampler:
 
 def queue_row(queue: LocalQueue) -> SampleRow:
     """Return the figures of a queue, by QUEUE_COLUMNS."""
-    ready, unacked = queue.message_count, queue.unacked_count
     delivered, delivered_no_ack = queue.delivered_count, queue.delivered_no_ack_count
     got, got_no_ack = queue.got_count, queue.got_no_ack_count
     return (
-        ready + unacked,
-        ready,
-        unacked,
+        queue.total_count,
+        queue.message_count,
+        queue.unacked_count,
         queue.published_count - queue.broker_published_count,
         delivered,
         delivered_no_ack,
@@ -343,12 +339,13 @@ def _series_of(owner: Sampled, row: SampleRow, *, is_long: bool = False) -> Time
     return series
 
 
-def _lengths(queues: Iterable[LocalQueue]) -> tuple[int, int]:
-    ready = unacked = 0
+def _lengths(queues: Iterable[LocalQueue]) -> SampleRow:
+    total = ready = unacked = 0
     for queue in queues:
+        total += queue.total_count
         ready += queue.message_count
         unacked += queue.unacked_count
-    return ready, unacked
+    return total, ready, unacked
 
 
 def _long(width: int) -> TimeSeries:

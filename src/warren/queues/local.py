@@ -66,6 +66,11 @@ class LocalQueue(Queue):
         raise NotImplementedError
 
     @property
+    def total_count(self) -> int:
+        """The number of all messages: ready, unacknowledged, or waiting for something else."""
+        return self.message_count + self.unacked_count
+
+    @property
     def ready_bytes(self) -> int:
         """The size in bytes of the bodies of the ready messages."""
         raise NotImplementedError

@@ -98,6 +98,7 @@ const QueueTotals = ({ queue }: { queue: Queue }) => (
     {queue.type === QUORUM ? (
       <>
         <Figure label="Delayed" value={count(queue.messages_delayed)} />
+        <Figure label="Dead-lettered" value={count(queue.messages_dlx)} />
         <Figure label="Quarantined" value={count(queue.messages_quarantined)} />
       </>
     ) : (

@@ -52,7 +52,7 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
         return {
             "name": queue.name,
             "vhost": queue.vhost_name,
-            "messages": queue.message_count + queue.unacked_count,
+            "messages": queue.total_count,
             "messages_ready": queue.message_count,
             "messages_unacknowledged": queue.unacked_count,
             **dead_letters_view(found[queue]),
@@ -64,7 +64,7 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
         columns={
             "vhost": lambda queue: queue.vhost_name,
             "name": lambda queue: queue.name,
-            "messages": lambda queue: queue.message_count + queue.unacked_count,
+            "messages": lambda queue: queue.total_count,
             "messages_ready": lambda queue: queue.message_count,
         },
         is_paged=True,

@@ -241,7 +241,7 @@ class _TopologyGraph:
         thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "layer": column}
         live = self._vhost.queues.get(name)
         if live is not None:
-            thing["messages"] = live.message_count + live.unacked_count
+            thing["messages"] = live.total_count
             thing["consumers"] = live.consumer_count
             if live.is_paused:
                 thing["paused"] = True

@@ -194,7 +194,7 @@ _DECLARED: Mapping[str, Column[IndexedQueue]] = {
     "type": lambda named: [one.record.kind if one.record.arguments else "classic" for one in named],
 }
 _COUNTS: Mapping[str, _Read] = {
-    "messages": lambda lives: [live.message_count + live.unacked_count for live in lives],
+    "messages": lambda lives: [live.total_count for live in lives],
     "messages_ready": lambda lives: [live.message_count for live in lives],
     "messages_unacknowledged": lambda lives: [live.unacked_count for live in lives],
     "consumers": lambda lives: [live.consumer_count for live in lives],

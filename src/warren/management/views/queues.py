@@ -148,7 +148,6 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     status = live.replication_status()
     if status is not None:
         facts |= _replicated(node, live, status)
-        facts["messages"] += status.dead_letter_count + status.delayed_count
         facts["message_bytes"] += status.dead_letter_bytes + status.delayed_bytes
     if record.kind == STREAM:
         # The number of consumers of a stream, by node.

@@ -211,6 +211,11 @@ class QuorumQueue(RetryingQueue):
         )
 
     @property
+    def total_count(self) -> int:
+        """The number of all messages: also of those that are delayed, and of dead letters that are kept."""
+        return self._ready.count + self.unacked_count + self._delayed.count + self._dead_letters.count
+
+    @property
     def is_local(self) -> bool:
         """False: its coroutines may wait for the group."""
         return False
