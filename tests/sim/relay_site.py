@@ -53,7 +53,8 @@ class Site(SimulatedMachine):
         assert self.running is not None
         return self.running
 
-    def _new_node(self) -> "Node":
+    def new_node(self) -> "Node":
+        """The node of the next run, with its links."""
         return Node(self)
 
 

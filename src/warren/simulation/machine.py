@@ -60,8 +60,12 @@ class SimulatedMachine(Disks):
         assert self.running is None
         # A real node counts its runs in a file of its own.
         self.incarnation = Incarnation(NODE_ALONE, self.incarnation.number + 1)
-        self.running = self._new_node()
+        self.running = self.new_node()
         self.running.start()
+
+    def new_node(self) -> SimulatedNode:
+        """The node of the next run."""
+        return SimulatedNode(self)
 
     def kill(self) -> None:
         """End the process: what it has written stays."""
@@ -79,10 +83,6 @@ class SimulatedMachine(Disks):
         """Stop the node as SIGTERM does: everything is written first; there must be room on the disk."""
         self.node.stop()
         self._end()
-
-    def _new_node(self) -> SimulatedNode:
-        """The node of the next run."""
-        return SimulatedNode(self)
 
     def _end(self) -> None:
         node, self.running = self.node, None

@@ -91,24 +91,26 @@ class OperatorActions:
 
     def _purge(self, node: SimulatedNode, queue: QueueHistory) -> None:
         purge = methods.QueuePurge(queue=queue.specification.name)
-        self._request(node, queue, lambda to, by: to.purge_queue(by, purge), queue.purging, queue.purged)
+        told = queue.purging, queue.purged
+        self._request(node, queue, lambda to, by: to.purge_queue(by, purge), told)
 
     def _delete(self, node: SimulatedNode, queue: QueueHistory) -> None:
         delete = methods.QueueDelete(queue=queue.specification.name)
-        self._request(node, queue, lambda to, by: to.delete_queue(by, delete), queue.deleting, queue.deleted)
+        told = queue.deleting, queue.deleted
+        self._request(node, queue, lambda to, by: to.delete_queue(by, delete), told)
 
     def _request(
         self,
         node: SimulatedNode,
         queue: QueueHistory,
         request: Callable[[QueueService[LocalQueue], Requester], Coroutine[Any, Any, object]],
-        begun: Callable[[object], None],
-        done: Callable[[object], None],
+        told: tuple[Callable[[object], None], Callable[[object], None]],
     ) -> None:
-        """Ask the virtual host of `queue`, if it runs; the history knows both that and the success."""
+        """Ask the virtual host of `queue`, if it runs; `told` hear of the request, and of its success."""
         services = node.server.vhost_services.get(queue.specification.vhost)
         if services is not None:
             operation = object()
+            begun, done = told
             begun(operation)
             requester = Requester(services.authorizer(OPERATOR_USER), Owner(_OWNER))
             self._run(node, request(services.queue_service, requester), lambda: done(operation))
