@@ -109,7 +109,7 @@ INTEGRATION_ON_BOTH = [
 # under AddressSanitizer. In this order they are divided into parts.
 LONG_SUITES = [*SPARK_VERSIONS, "clients-extra", "sanitize"]
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
-SUITE_SECONDS_MAX = 3000
+SUITE_SECONDS_MAX = 3600
 # Suites that run at a time: there are more than processors, because most of them wait for timers and disks.
 LANES = 4
 # Those that take longest are begun first, so that none is left alone at the end.
