@@ -110,6 +110,8 @@ INTEGRATION_ON_BOTH = [
 LONG_SUITES = [*SPARK_VERSIONS, "clients-extra", "sanitize"]
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
 SUITE_SECONDS_MAX = 3600
+# The time limit of a test with Spark, which starts JVMs beside other suites, unless it has its own.
+SPARK_TEST_SECONDS_MAX = 300
 # Suites that run at a time: there are more than processors, because most of them wait for timers and disks.
 LANES = 4
 # Those that take longest are begun first, so that none is left alone at the end.
@@ -297,6 +299,8 @@ def _run_pytest(name: str, job: Job) -> SuiteResult:
     report.unlink(missing_ok=True)
     command = [_python(job.build, job.suite), "-m", "pytest", *what_of(job), f"--junitxml={report}"]
     command += ["--long", job.long, "--durations=10", "--durations-min=5"]
+    if job.suite in OWN_ENVIRONMENTS:
+        command.append(f"--timeout={SPARK_TEST_SECONDS_MAX}")
     if job.suite in WORKERS:
         command += ["-n", str(WORKERS[job.suite]), "--dist", "loadfile"]
     variables = _variables(job.build) | _seeds(job.long)
