@@ -87,7 +87,7 @@ class Sampler:
         self._rows = 0
         # The queues that were not empty when they were last sampled.
         self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
-        # The numbers of ready and unacknowledged messages in all of them.
+        # The numbers of messages in all of them, by LENGTHS.
         self._lengths: dict[VirtualHost, SampleRow] = {}
         self._queues_created = 0
         self._queues_deleted = 0

@@ -486,9 +486,11 @@ def _one_of(*allowed: str, error: str) -> Callable[[Value, Arguments], str | Non
     return check
 
 
+_delayed_retry_type = _one_of(*(each.value for each in DelayedRetry), error="invalid_delayed_retry_type")
+
+
 def _delayed_retry(value: Value, arguments: Arguments) -> str | None:
-    check = _one_of(*(each.value for each in DelayedRetry), error="invalid_delayed_retry_type")
-    if error := check(value, arguments):
+    if error := _delayed_retry_type(value, arguments):
         return error
     is_enabled = value != DelayedRetry.DISABLED.value
     is_timed = "x-delayed-retry-min" in arguments

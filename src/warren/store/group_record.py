@@ -63,11 +63,6 @@ class GroupEntry(Struct, frozen=True, kw_only=True, gc=False):
     commands: bytes = b""
 
     @property
-    def message_count(self) -> int:
-        """The number of its messages."""
-        return message_count_of(self.runs)
-
-    @property
     def size(self) -> int:
         """Its size in bytes, without messages."""
         return entry_size(self.runs, self.commands)

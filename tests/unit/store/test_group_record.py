@@ -18,6 +18,7 @@ from warren.store.group_record import (
     encode_hard,
     encode_state,
     group_of,
+    message_count_of,
 )
 
 RUNS = (PositionRun(0, 3, 2), PositionRun(9, 0x01020304050607, 1))
@@ -54,7 +55,7 @@ RECORD_BYTES = (
 def test_an_entry_is_encoded_as_drawn() -> None:
     assert encode_entry(258, ENTRY) == bytes.fromhex(ENTRY_BYTES)
     assert decode_entry(bytes.fromhex(ENTRY_BYTES)) == ENTRY
-    assert (ENTRY.size, ENTRY.message_count) == (len(bytes.fromhex(ENTRY_BYTES)), 3)
+    assert (ENTRY.size, message_count_of(ENTRY.runs)) == (len(bytes.fromhex(ENTRY_BYTES)), 3)
 
 
 def test_a_hard_state_is_encoded_as_drawn() -> None:

@@ -138,7 +138,7 @@ def _head(queue: LocalQueue) -> float:
 lengths = fixed_readers(
     attrgetter("message_count"),
     attrgetter("unacked_count"),
-    lambda queue: queue.total_count,
+    attrgetter("total_count"),
 )
 replicated_terms = fixed_readers(lambda found: found[1].term)
 replicated_logs = fixed_readers(

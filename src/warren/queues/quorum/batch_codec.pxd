@@ -1,6 +1,8 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from warren.store.group_record cimport message_count_of
+
 cdef object _SECTION_PACK
 cdef object _ENQUEUE_PACK
 cdef object _REACH_PACK

@@ -25,7 +25,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from warren.store.group_record import PositionRun
+from warren.store.group_record import PositionRun, message_count_of
 
 VERSION = 3
 _HEAD = bytes((VERSION,))
@@ -289,14 +289,12 @@ def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, *, hold_m
             raise QuorumFormatError(at + index * size, reason)
 
 
-def _divides(enqueued: Iterable[Enqueue], runs: Iterable[PositionRun]) -> bool:
+def _divides(enqueued: Iterable[Enqueue], runs: tuple[PositionRun, ...]) -> bool:
     """True if as many messages are enqueued as there are positions."""
     count = 0
     for each in enqueued:
         count += each.count
-    for run in runs:
-        count -= run.count
-    return not count
+    return count == message_count_of(runs)
 
 
 def _is_in_order(settled: Iterable[SettledRun]) -> bool:

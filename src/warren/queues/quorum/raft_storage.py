@@ -21,7 +21,7 @@ from warren.replication.raft.raft_log import entry_bytes
 from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, Snapshot
 from warren.replication.raft.ready import Ready
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupEntry, GroupSnapshot, PayloadVersions, PositionRun
+from warren.store.group_record import GroupEntry, GroupSnapshot, PayloadVersions, PositionRun, entry_size
 
 # The configuration of a queue with one replica.
 ALONE = Configuration(voters=(1,))
@@ -41,7 +41,7 @@ class QuorumPayload(Struct, frozen=True, gc=False):
     @property
     def size(self) -> int:
         """What the entry takes in the log, in bytes: for `GroupLog.has_space`."""
-        return GroupEntry(index=0, term=0, runs=self.runs, commands=self.commands).size
+        return entry_size(self.runs, self.commands)
 
 
 class QuorumSnapshot(Struct, frozen=True):
