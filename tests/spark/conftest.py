@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.rabbitmq import RabbitMQ, is_installed
 from tests.spark.brokers import BrokerUnderTest
+from tests.spark.second_run import pytest_runtest_protocol  # noqa: F401
 from tests.user_environment import user_environment
 from tests.warren_process import free_port, running_warren
 
