@@ -98,12 +98,12 @@ class Group:
     def prepare(self) -> None:
         self.propose(self)
 
-    def written(self, ticket: int, index: int, term: int) -> None:
-        assert ticket > self.told
+    def shorten(self) -> None:
+        """All entries are kept."""
+
+    def written(self, ticket: int) -> None:
+        assert self.told < ticket <= self.base + len(self.history) - 1
         self.told = ticket
-        seen = self.history[ticket - self.base]
-        last = seen.entries[-1] if seen.entries else seen.snapshot
-        assert (index, term) == (last.index, last.term)
 
     def settled_as_of(self, seen: Seen) -> set[Place]:
         """What may be missing in a log that is as `seen`."""

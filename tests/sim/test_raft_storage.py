@@ -82,7 +82,10 @@ class Simulation:
         if self.unproposed and self.driver.is_leader and self.chance.random() < 0.8:
             self.propose()
 
-    def written(self, ticket: int, index: int, term: int) -> None:
+    def shorten(self) -> None:
+        """All entries are kept."""
+
+    def written(self, ticket: int) -> None:
         self.driver.written(ticket)
 
     def apply(self, entries: Sequence[Entry]) -> None:

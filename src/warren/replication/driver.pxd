@@ -2,6 +2,8 @@ cimport cython
 
 from warren.replication.raft.replica cimport Replica
 
+cdef object _CHANGE
+
 cdef class RaftDriver:
     cdef readonly Replica replica
     cdef object _log

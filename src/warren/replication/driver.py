@@ -23,6 +23,8 @@ from warren.replication.raft.replica import Replica
 _READ = struct.Struct(">QQQ")
 # Ticks after which a read that has no answer is asked for again: a message may have been lost.
 _READ_TICKS = 10
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_CHANGE = EntryKind.CHANGE
 
 
 class DriverLog(Protocol):
@@ -239,7 +241,7 @@ class RaftDriver:
     def _apply(self, entries: Sequence[Entry]) -> None:
         """Have `entries` applied, and switch to the configurations in them."""
         for entry in entries:
-            if entry.kind is EntryKind.CHANGE:
+            if entry.kind is _CHANGE:
                 self.replica.apply_change(entry)
         self._machine.apply(entries)
         self.replica.applied(entries[-1].index)

@@ -13,5 +13,8 @@ class GroupListener(Protocol):
         announced again by this call, but when it can be.
         """
 
-    def written(self, ticket: int, index: int, term: int) -> None:
-        """All changes up to number `ticket` are synced; the last entry was `index` of `term` then."""
+    def shorten(self) -> None:
+        """Replace all entries that are applied by a snapshot, since they are about to be written again."""
+
+    def written(self, ticket: int) -> None:
+        """All changes up to number `ticket` are synced."""

@@ -6,8 +6,9 @@ from warren.model.message cimport StoredMessage
 from warren.store.cursor cimport QueueCursor
 from warren.store.group_contents cimport GroupContents
 from warren.store.group_state cimport GroupState
-from warren.store.group_record cimport encode_entry, entry_size, message_count_of
+from warren.store.group_record cimport GroupEntry, PositionRun, encode_entry, entry_size, message_count_of
 from warren.store.message_store cimport MessageStore
+from warren.store.placed_messages cimport PlacedMessages
 from warren.store.segment_log cimport SegmentLog
 
 cdef int _SEGMENT_SHIFT
@@ -15,17 +16,13 @@ cdef int _SEGMENT_SHIFT
 cdef class GroupLog(GroupContents):
     cdef public object listener
     cdef readonly uint64_t ticket
-    cdef object _in_progress
     cdef list _records
     cdef bint _is_hard_due
     cdef bint _is_state_due
     cdef bint _is_preparing
     cdef bint _is_announced
     cdef bytes _first_state
-    cdef list _placed
-    cdef bytearray _placed_levels
-    cdef dict _placed_ends
-    cdef QueueCursor _cursor
+    cdef PlacedMessages _placed
     cdef dict _received
     cdef uint64_t _received_since
     cdef bint _is_listed
@@ -34,15 +31,14 @@ cdef class GroupLog(GroupContents):
 
     cpdef announce(self)
     cpdef announce_later(self)
-    @cython.locals(end=object, position=uint64_t, state=GroupState, store=MessageStore, cursor=QueueCursor)
+    @cython.locals(position=uint64_t)
     cpdef uint64_t place(self, StoredMessage message, int level) except? 0
-    @cython.locals(state=GroupState)
-    @cython.locals(size=Py_ssize_t)
-    cpdef append(self, object entry, object messages=?)
-    @cython.locals(runs=tuple, levels=bytearray, place=Py_ssize_t)
-    cdef bint _has(self, object entry, object messages) except -1
-    cdef list _take_placed(self, Py_ssize_t count)
-    cdef _forget_placed(self)
+    @cython.locals(
+        state=GroupState, runs=tuple, commands=bytes, index=uint64_t, term=uint64_t, last=uint64_t,
+        last_term=uint64_t, size=Py_ssize_t
+    )
+    cpdef append(self, GroupEntry entry, object messages=?)
+    cdef bint _has(self, tuple runs, object messages) except -1
     cdef _list_for_prepare(self)
     cdef _changed(self, Py_ssize_t size)
     cdef _list(self)

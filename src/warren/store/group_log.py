@@ -40,6 +40,7 @@ from warren.store.group_record import (
     GroupHardState,
     GroupSnapshot,
     PositionOffset,
+    PositionRun,
     encode_cut,
     encode_entry,
     encode_hard,
@@ -49,6 +50,7 @@ from warren.store.group_record import (
 )
 from warren.store.group_state import GroupState
 from warren.store.message_store import MessageStore
+from warren.store.placed_messages import PlacedMessages
 from warren.store.record import CUT, ENTRY, HARD, HEAD_SIZE, STATE
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment_log import SegmentLog
@@ -62,9 +64,8 @@ class GroupLog(GroupContents):
     def __init__(self, store: MessageStore, state: GroupState) -> None:
         GroupContents.__init__(self, store, state)
         self.listener: GroupListener | None = None
-        # The number of the last change, and what is on its way to the disk: (number, index, term).
+        # The number of the last change.
         self.ticket = 0
-        self._in_progress: deque[tuple[int, int, int]] = deque()
         # Records of the next batch. A STATE replaces the others.
         self._records: list[tuple[int, bytes]] = []
         self._is_hard_due = False
@@ -74,13 +75,8 @@ class GroupLog(GroupContents):
         self._is_announced = False
         # The STATE of a new log, which stands before everything else of its first batch.
         self._first_state = b""
-        # Messages that are in the store and in no entry yet, in order; the level of each; and the positions
-        # behind them, by level.
-        self._placed: list[StoredMessage] = []
-        self._placed_levels = bytearray()
-        self._placed_ends: dict[int, int] = {}
-        # The cursor of the message that was placed last.
-        self._cursor: QueueCursor | None = None
+        # Messages that are in the store and in no entry yet.
+        self._placed = PlacedMessages(store, state)
         # Messages of a snapshot that is being received: level -> (position in the group, message).
         self._received: dict[int, list[tuple[int, StoredMessage]]] = {}
         self._received_since = 0
@@ -98,7 +94,7 @@ class GroupLog(GroupContents):
         state = GroupState(number, replica)
         state.since = store.written >> _SEGMENT_SHIFT
         _check_size("configuration", configuration, GROUP_CONFIGURATION_SIZE_MAX)
-        state.snapshot = GroupSnapshot(configuration=configuration)
+        state.begin_behind(GroupSnapshot(configuration=configuration))
         log = GroupLog(store, state)
         log.begin()
         return log
@@ -142,40 +138,36 @@ class GroupLog(GroupContents):
     @property
     def placed_count(self) -> int:
         """The number of messages that are placed and in no entry yet."""
-        return len(self._placed)
+        return len(self._placed.messages)
+
+    @property
+    def last_stored(self) -> int:
+        """The position in the store of the message that was placed last."""
+        return self._placed.last_stored
 
     def place(self, message: StoredMessage, level: int) -> int:
         """Store `message` at the next position of `level`, which is returned; an entry has to follow.
 
         The listener's `prepare` is called before the batch with the message is made.
         """
-        end = self._placed_ends.get(level)
-        position = self.end(level) if end is None else end
-        state, store, cursor = self._state, self._store, self._cursor
-        if cursor is None or cursor.level != level:
-            cursor = self._cursor = store.cursor(state.number, level)
-        store.append(message, cursor, state.stored(level, position))
-        self._placed.append(message)
-        self._placed_levels.append(level)
-        self._placed_ends[level] = position + 1
+        position = self._placed.place(message, level)
         if not self._is_announced:
             self.announce()
         return position
 
     def unplace(self) -> None:
         """Make the placed messages void, since no entry will have them; nothing happens if there are none."""
-        if not self._placed:
+        placed = self._placed
+        if not placed.messages:
             return
-        state, firsts = self._state, {level: self.end(level) for level in self._placed_ends}
-        for level, message in zip(self._placed_levels, self._placed, strict=True):
-            position = firsts[level]
-            firsts[level] = position + 1
-            cursor = self._store.cursor(state.number, level)
+        tops: dict[int, int] = {}
+        for level, position, message in placed.places():
+            cursor = self._store.cursor(self._state.number, level)
             # The number of the CUT, which follows.
-            self._void.append((self.ticket + 1, cursor, state.stored(level, position), message))
-        ends = {level: state.stored(level, end - 1) + 1 for level, end in self._placed_ends.items()}
-        self._forget_placed()
-        self._records.append((CUT, encode_cut(state.number, state.last + 1, self._skip(ends))))
+            self._void.append((self.ticket + 1, cursor, position, message))
+            tops[level] = position + 1
+        placed.clear()
+        self._records.append((CUT, encode_cut(self._state.number, self._state.last + 1, self._skip(tops))))
         self._changed(0)
 
     def append(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None = None) -> None:
@@ -184,19 +176,19 @@ class GroupLog(GroupContents):
         Both are in the order of its runs, and `messages` come when nothing is placed.
         ValueError if the index, the term or the positions do not continue the log, or if it is too large.
         """
-        state = self._state
+        state, runs, commands = self._state, entry.runs, entry.commands
         index, term, last, last_term = entry.index, entry.term, state.last, state.last_term
         if index != last + 1 or not last_term <= term <= state.hard.term:
             raise ValueError(f"entry {index} of term {term} after {last} of {last_term}")
-        if not state.fits(entry.runs) or not self._has(entry, messages):
+        if not state.fits(runs) or not self._has(runs, messages):
             raise ValueError(f"the positions of entry {index} do not continue those of the group")
-        _check_size("commands", entry.commands, GROUP_COMMANDS_SIZE_MAX)
-        size = entry_size(entry.runs, entry.commands)
+        _check_size("commands", commands, GROUP_COMMANDS_SIZE_MAX)
+        size = entry_size(runs, commands)
         if not self.has_space(size):
             raise ValueError(f"the entries of group {state.number} since its snapshot are too large")
         state.append(entry)
         if messages is None:
-            self._messages[index] = self._take_placed(message_count_of(entry.runs))
+            self._messages[index] = self._placed.take(message_count_of(runs))
         else:
             store = self._store
             for (cursor, position), message in zip(self._places(entry), messages, strict=True):
@@ -352,7 +344,7 @@ class GroupLog(GroupContents):
         Messages that were placed, and that nobody has released, are forgotten with the cursors of the queue.
         """
         self.listener = None
-        self._forget_placed()
+        self._placed.clear()
         self._store.drop_group_log(self.number)
 
     # --- confirms of the store --------------------------------------------------------------------
@@ -362,9 +354,6 @@ class GroupLog(GroupContents):
 
     def done(self, first: int, last: int) -> None:
         """All changes up to number `last` are durable."""
-        index = term = 0
-        while self._in_progress and self._in_progress[0][0] <= last:
-            _, index, term = self._in_progress.popleft()
         while self._unwritten and self._unwritten[0][0] <= last:
             _, at = self._unwritten.popleft()
             # The entry may have been cut, and another one with its index be on its way.
@@ -372,7 +361,7 @@ class GroupLog(GroupContents):
                 _locate(self._messages[at])
         self._release_void(last)
         if self.listener is not None:
-            self.listener.written(last, index, term)
+            self.listener.written(last)
 
     def refused(self, sequence: int) -> None:
         """Never called: a store that fails is closed."""
@@ -423,7 +412,9 @@ class GroupLog(GroupContents):
         return not self._state.segments.isdisjoint(numbers)
 
     def state_size(self) -> int:
-        """The size of a STATE in bytes."""
+        """The size of a STATE in bytes, as short as the listener can make it."""
+        if self.listener is not None:
+            self.listener.shorten()
         return len(self._encoded_state())
 
     def write_state(self) -> None:
@@ -465,38 +456,13 @@ class GroupLog(GroupContents):
 
     # --- private ----------------------------------------------------------------------------------
 
-    def _has(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None) -> bool:
-        """True if the messages of `entry` are there: `messages`, or the first ones of those placed."""
+    def _has(self, runs: tuple[PositionRun, ...], messages: Sequence[StoredMessage] | None) -> bool:
+        """True if the messages of `runs` are there: `messages`, or the first ones of those placed."""
         if self._received:
             return False
-        runs = entry.runs
         if messages is not None:
-            return len(messages) == message_count_of(runs) and not self._placed
-        levels, place = self._placed_levels, 0
-        for run in runs:
-            if not levels.startswith(bytes((run.level,)) * run.count, place):
-                return False
-            place += run.count
-        return True
-
-    def _take_placed(self, count: int) -> list[StoredMessage | int]:
-        """The first `count` of the messages that were placed, which are in an entry now."""
-        taken: list[StoredMessage | int] = []
-        if not count:
-            return taken
-        if count == len(self._placed):
-            taken += self._placed
-            self._forget_placed()
-        else:
-            taken += self._placed[:count]
-            del self._placed[:count]
-            del self._placed_levels[:count]
-        return taken
-
-    def _forget_placed(self) -> None:
-        self._placed.clear()
-        self._placed_levels.clear()
-        self._placed_ends.clear()
+            return len(messages) == message_count_of(runs) and not self._placed.messages
+        return self._placed.begin_with(runs)
 
     def _list_for_prepare(self) -> None:
         if not self._is_preparing:
@@ -517,7 +483,6 @@ class GroupLog(GroupContents):
     def _changed(self, size: int) -> None:
         """Note a change that takes `size` bytes; the listener hears of it when it is durable."""
         self.ticket += 1
-        self._in_progress.append((self.ticket, self._state.last, self._state.last_term))
         self._list()
         self._store.group_changed(size)
         self._store.confirm(self, self.ticket)

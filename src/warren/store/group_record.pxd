@@ -1,14 +1,33 @@
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
+
+from warren.model.value cimport Value
+from warren.store.record cimport put
 
 cdef Py_ssize_t _ENTRY_SIZE
 cdef Py_ssize_t _RUN_SIZE
-cdef object _ENTRY_PACK
-cdef object _RUN_PACK
-cdef object _LEVEL_SHIFT
+cdef int _LEVEL_SHIFT
+cdef uint64_t _POSITIONS
 
-@cython.locals(count=int64_t)
+@cython.final
+@cython.no_gc
+cdef class PositionRun(Value):
+    cdef readonly int level
+    cdef readonly uint64_t first
+    cdef readonly uint64_t count
+
+@cython.final
+@cython.no_gc
+cdef class GroupEntry(Value):
+    cdef readonly uint64_t index
+    cdef readonly uint64_t term
+    cdef readonly uint64_t commit
+    cdef readonly int kind
+    cdef public tuple runs
+    cdef public bytes commands
+
+@cython.locals(count=int64_t, run=PositionRun)
 cpdef int64_t message_count_of(tuple runs) except -1
 cpdef Py_ssize_t entry_size(tuple runs, bytes commands) except -1
-@cython.locals(runs=tuple, parts=list)
-cpdef bytes encode_entry(group, entry)
+@cython.locals(runs=tuple, run=PositionRun, at=Py_ssize_t, head=bytearray, level=uint64_t, first=uint64_t)
+cpdef bytes encode_entry(uint64_t group, GroupEntry entry)

@@ -20,7 +20,8 @@ from struct import Struct as Layout
 
 from msgspec import Struct
 
-from warren.store.record import ENTRY, STATE
+from warren.model.value import Value
+from warren.store.record import ENTRY, STATE, put
 
 _ENTRY = Layout(">IQQQBH")
 _RUN = Layout(">QI")
@@ -34,33 +35,53 @@ _GROUP = Layout(">I")
 # The kind of an entry whose commands are those of the queue.
 _NORMAL = 0
 _LEVEL_SHIFT = 56
-_POSITIONS = (1 << _LEVEL_SHIFT) - 1
+_POSITIONS = 0x00FF_FFFF_FFFF_FFFF
 _ENTRY_SIZE = _ENTRY.size
 _RUN_SIZE = _RUN.size
-# Looked up once: they are called for each entry.
-_ENTRY_PACK = _ENTRY.pack
-_RUN_PACK = _RUN.pack
 
 
-class PositionRun(Struct, frozen=True):
+class PositionRun(Value):
     """`count` messages of one priority level, from position `first` on."""
 
-    level: int
-    first: int
-    count: int
+    __slots__ = ("count", "first", "level")
+
+    def __init__(self, level: int, first: int, count: int) -> None:
+        self.level = level
+        self.first = first
+        self.count = count
+
+    def fields(self) -> tuple[object, ...]:
+        """Level, first position and count."""
+        return self.level, self.first, self.count
 
 
-class GroupEntry(Struct, frozen=True, kw_only=True, gc=False):
+class GroupEntry(Value):
     """One entry of the Raft log of a group: the positions of its messages, and commands."""
 
-    index: int
-    term: int
-    # The highest index known as committed when the entry was appended.
-    commit: int = 0
-    # What it is for: a number of one byte, that of the Raft core.
-    kind: int = 0
-    runs: tuple[PositionRun, ...] = ()
-    commands: bytes = b""
+    __slots__ = ("commands", "commit", "index", "kind", "runs", "term")
+
+    def __init__(
+        self,
+        index: int,
+        term: int,
+        commit: int = 0,
+        kind: int = 0,
+        *,
+        runs: tuple[PositionRun, ...] = (),
+        commands: bytes = b"",
+    ) -> None:
+        self.index = index
+        self.term = term
+        # The highest index known as committed when the entry was appended.
+        self.commit = commit
+        # What it is for: a number of one byte, that of the Raft core.
+        self.kind = kind
+        self.runs = runs
+        self.commands = commands
+
+    def fields(self) -> tuple[object, ...]:
+        """All fields, in the order of the constructor."""
+        return self.index, self.term, self.commit, self.kind, self.runs, self.commands
 
     @property
     def size(self) -> int:
@@ -139,10 +160,20 @@ def group_of(body: bytes) -> int:
 def encode_entry(group: int, entry: GroupEntry) -> bytes:
     """The body of an ENTRY."""
     runs = entry.runs
-    parts = [_ENTRY_PACK(group, entry.index, entry.term, entry.commit, entry.kind, len(runs))]
-    parts += [_RUN_PACK(run.level << _LEVEL_SHIFT | run.first, run.count) for run in runs]
-    parts.append(entry.commands)
-    return b"".join(parts)
+    at = _ENTRY_SIZE
+    head = bytearray(at + _RUN_SIZE * len(runs))
+    put(head, 0, 4, group)
+    put(head, 4, 8, entry.index)
+    put(head, 12, 8, entry.term)
+    put(head, 20, 8, entry.commit)
+    head[28] = entry.kind
+    put(head, 29, 2, len(runs))
+    for run in runs:
+        level, first = run.level, run.first
+        put(head, at, 8, level << _LEVEL_SHIFT | first)
+        put(head, at + 8, 4, run.count)
+        at += _RUN_SIZE
+    return bytes(head) + entry.commands
 
 
 def decode_entry(body: bytes) -> GroupEntry:
@@ -153,7 +184,7 @@ def decode_entry(body: bytes) -> GroupEntry:
         PositionRun(key >> _LEVEL_SHIFT, key & _POSITIONS, length)
         for key, length in _RUN.iter_unpack(body[_ENTRY.size : behind])
     )
-    return GroupEntry(index=index, term=term, commit=commit, kind=kind, runs=runs, commands=body[behind:])
+    return GroupEntry(index, term, commit, kind, runs=runs, commands=body[behind:])
 
 
 def encode_hard(group: int, replica: int, hard: GroupHardState) -> bytes:

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from warren.store.group_record cimport entry_size
+from warren.store.group_record cimport GroupEntry, PositionRun, entry_size
 
 cdef class GroupState:
     cdef readonly uint64_t number
@@ -11,7 +11,10 @@ cdef class GroupState:
     cdef public uint64_t since
     cdef public object hard
     cdef public uint64_t commit
-    cdef public object snapshot
+    cdef readonly object snapshot
+    cdef readonly uint64_t first
+    cdef readonly uint64_t last
+    cdef readonly uint64_t last_term
     cdef public list entries
     cdef public Py_ssize_t tail_size
     cdef public dict snapshot_ends
@@ -23,6 +26,9 @@ cdef class GroupState:
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     @cython.locals(offsets=object)
     cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
-    @cython.locals(ends=dict)
+    @cython.locals(ends=dict, run=PositionRun)
     cpdef bint fits(self, tuple runs) except -1
-    cpdef append(self, object entry)
+    @cython.locals(runs=tuple, run=PositionRun, commit=uint64_t)
+    cpdef append(self, GroupEntry entry)
+    @cython.locals(place=Py_ssize_t, entry=GroupEntry, run=PositionRun)
+    cpdef compact(self, snapshot)

@@ -35,8 +35,8 @@ class GroupState:
     """The log and the hard state of one replica, and where its messages are."""
 
     __slots__ = (
-        "commit", "damage", "ends", "entries", "hard", "number", "offsets", "reason", "replica", "segments",
-        "since", "snapshot", "snapshot_ends", "tail_size",
+        "commit", "damage", "ends", "entries", "first", "hard", "last", "last_term", "number", "offsets",
+        "reason", "replica", "segments", "since", "snapshot", "snapshot_ends", "tail_size",
     )  # fmt: skip
 
     def __init__(self, number: int, replica: int = 0) -> None:
@@ -52,6 +52,11 @@ class GroupState:
         # The highest index known as committed.
         self.commit = 0
         self.snapshot = GroupSnapshot()
+        # The index of the first entry behind the snapshot, whether or not it exists; index and term of the
+        # last entry, or of the snapshot if there is no entry.
+        self.first = 1
+        self.last = 0
+        self.last_term = 0
         # The entries behind the snapshot, in order and without a gap, and their size in bytes.
         self.entries: list[GroupEntry] = []
         self.tail_size = 0
@@ -62,20 +67,10 @@ class GroupState:
         # Numbers of the segments with records that are needed.
         self.segments: set[int] = set()
 
-    @property
-    def first(self) -> int:
-        """The index of the first entry behind the snapshot, whether or not it exists."""
-        return self.snapshot.index + 1
-
-    @property
-    def last(self) -> int:
-        """The index of the last entry, or of the snapshot if there is no entry."""
-        return self.snapshot.index + len(self.entries)
-
-    @property
-    def last_term(self) -> int:
-        """The term of the last entry, or of the snapshot if there is no entry."""
-        return self.entries[-1].term if self.entries else self.snapshot.term
+    def begin_behind(self, snapshot: GroupSnapshot) -> None:
+        """Let `snapshot` stand for everything before the entries."""
+        self.snapshot = snapshot
+        self._number_entries()
 
     def entry(self, index: int) -> GroupEntry:
         """The entry with `index`, which must be behind the snapshot."""
@@ -112,11 +107,14 @@ class GroupState:
 
     def append(self, entry: GroupEntry) -> None:
         """Append `entry`, whose index and positions continue the log."""
+        runs, commit = entry.runs, entry.commit
         self.entries.append(entry)
-        self.tail_size += entry_size(entry.runs, entry.commands)
-        if entry.commit > self.commit:
-            self.commit = entry.commit
-        for run in entry.runs:
+        self.last += 1
+        self.last_term = entry.term
+        self.tail_size += entry_size(runs, entry.commands)
+        if commit > self.commit:
+            self.commit = commit
+        for run in runs:
             self.ends[run.level] = run.first + run.count
 
     def cut(self, index: int) -> list[GroupEntry]:
@@ -128,6 +126,7 @@ class GroupState:
             self.tail_size -= entry.size
             for run in reversed(entry.runs):
                 self.ends[run.level] = run.first
+        self._number_entries()
         return removed
 
     def move(self, offsets: Iterable[PositionOffset]) -> None:
@@ -139,11 +138,11 @@ class GroupState:
         """Replace the entries up to the index of `snapshot` by it."""
         place = snapshot.index - self.snapshot.index
         for entry in self.entries[:place]:
-            self.tail_size -= entry.size
+            self.tail_size -= entry_size(entry.runs, entry.commands)
             for run in entry.runs:
                 self.snapshot_ends[run.level] = run.first + run.count
         del self.entries[:place]
-        self.snapshot = snapshot
+        self.begin_behind(snapshot)
         self.commit = max(self.commit, snapshot.index)
 
     def promise(self, hard: GroupHardState) -> None:
@@ -159,10 +158,10 @@ class GroupState:
         self, snapshot: GroupSnapshot, ends: dict[int, int], tops: dict[int, int], since: int
     ) -> None:
         """Replace everything by `snapshot`, whose messages are in the store from `tops` on, by level."""
-        self.snapshot = snapshot
+        self.entries.clear()
+        self.begin_behind(snapshot)
         self.snapshot_ends = dict(ends)
         self.ends = dict(ends)
-        self.entries.clear()
         self.tail_size = 0
         self.offsets.clear()
         self.move(PositionOffset(level, 0, top) for level, top in sorted(tops.items()) if top)
@@ -181,9 +180,9 @@ class GroupState:
         """Trust this replica: a snapshot of a new term stands for all of its messages."""
         term, index = self.hard.term + 1, max(self.last, self.commit) + 1
         self.promise(GroupHardState(term, 0, index))
-        self.snapshot = GroupSnapshot(index=index, term=term, configuration=configuration, machine=machine)
-        self.snapshot_ends = dict(self.ends)
         self.entries.clear()
+        self.begin_behind(GroupSnapshot(index=index, term=term, configuration=configuration, machine=machine))
+        self.snapshot_ends = dict(self.ends)
         self.tail_size = 0
         self.reason = ""
         self.damage = []
@@ -222,13 +221,19 @@ class GroupState:
             entries=self.entries,
         )
 
+    def _number_entries(self) -> None:
+        snapshot, entries = self.snapshot, self.entries
+        self.first = snapshot.index + 1
+        self.last = snapshot.index + len(entries)
+        self.last_term = entries[-1].term if entries else snapshot.term
+
 
 def state_of(record: GroupRecord) -> GroupState:
     """The state that a STATE contains."""
     state = GroupState(record.group, record.replica)
     state.since = record.since
     state.reason = record.reason
-    state.snapshot = record.snapshot
+    state.begin_behind(record.snapshot)
     state.promise(record.hard)
     state.snapshot_ends = dict(record.ends)
     state.ends = dict(record.ends)

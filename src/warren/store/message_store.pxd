@@ -49,6 +49,7 @@ cdef class MessageStore:
     cpdef MessageReader reader(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
     cpdef release(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cpdef drop_message(self, StoredMessage message)
     cpdef release_at(self, uint64_t location, QueueCursor cursor, uint64_t position)
     cpdef finish(self, QueueCursor cursor, uint64_t first, uint64_t end)
     @cython.locals(segment=Segment)

@@ -16,7 +16,6 @@ without the entries that propose its messages.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from warren.limits import (
     COMPACTION_GAIN_MIN,
@@ -31,6 +30,7 @@ from warren.store.cursor import QueueCursor
 from warren.store.delivered import Delivered
 from warren.store.disk import Disk, DiskStep
 from warren.store.group_commit import GroupCommit
+from warren.store.group_records import GroupRecords
 from warren.store.markers import CommitGroup, CommitMarker
 from warren.store.message_reader import MessageReader
 from warren.store.record import (
@@ -55,31 +55,6 @@ _REFERENCE_SIZE = PENDING_REFERENCE_SIZE
 _REFERENCE_SIZE_ON_DISK = REFERENCE_SIZE
 _MESSAGE_OVERHEAD = MESSAGE_OVERHEAD
 _AHEAD_KEPT = DELIVERED_AHEAD_KEPT
-
-
-class GroupRecords(Protocol):
-    """The log of a Raft group, as the store sees it."""
-
-    def prepare(self, log: SegmentLog) -> None:
-        """Append what belongs to the batch that is about to be made, or to `log` what stands before it."""
-
-    def write(self, log: SegmentLog) -> None:
-        """Append the records of this batch to `log`; everything else in the batch stands before them."""
-
-    def entries_size(self) -> int:
-        """The size of the records that `write_entries` appends."""
-
-    def write_entries(self, log: SegmentLog) -> None:
-        """Append the entries of this batch to `log`, whose messages stand before them; `write` follows."""
-
-    def is_in(self, numbers: set[int]) -> bool:
-        """True if a segment with one of `numbers` has records that are needed."""
-
-    def state_size(self) -> int:
-        """The size of a record that replaces all others."""
-
-    def write_state(self) -> None:
-        """Have such a record written with this batch."""
 
 
 class MessageStore:
@@ -229,10 +204,14 @@ class MessageStore:
 
     def release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
         """Settle `message` at `position` of `cursor`."""
+        self.drop_message(message)
+        self.finish(cursor, position, position + 1)
+
+    def drop_message(self, message: StoredMessage) -> None:
+        """Release what `message` takes for one cursor; `finish` settles its position."""
         message.references -= 1
         if message.location:
             self._drop_references(message.location, len(message.content) + _MESSAGE_OVERHEAD)
-        self.finish(cursor, position, position + 1)
 
     def release_at(self, location: int, cursor: QueueCursor, position: int) -> None:
         """Settle the message at `position` of `cursor`, which is stored at `location` and not in memory."""

@@ -49,3 +49,4 @@ cpdef uint32_t uint32(const unsigned char* data, Py_ssize_t at) noexcept
 cpdef uint64_t uint64(const unsigned char* data, Py_ssize_t at) noexcept
 @cython.locals(place=Py_ssize_t)
 cdef _put(bytearray data, Py_ssize_t at, Py_ssize_t size, uint64_t value)
+cpdef put(bytearray data, Py_ssize_t at, int size, uint64_t value)

@@ -230,8 +230,14 @@ def content_size(data: bytes, at: int, size: int) -> int:
     return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(data, at) * _REFERENCE_SIZE - before
 
 
+def put(data: bytearray, at: int, size: int, value: int) -> None:
+    """Write `value` as an integer of `size` bytes at `at`; AssertionError if it is larger."""
+    assert not value >> (8 * size - 1) >> 1, f"{value} has more than {size} bytes"
+    _put(data, at, size, value)
+
+
 def _put(data: bytearray, at: int, size: int, value: int) -> None:
-    """Write `value` as an integer of `size` bytes at `at`."""
+    # A function of this module alone, so that it is compiled into those that encode a message.
     for place in range(at + size - 1, at - 1, -1):
         data[place] = value & 0xFF
         value >>= 8

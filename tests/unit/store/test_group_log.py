@@ -30,13 +30,16 @@ class Told:
     """What a driver of the group is told."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[int, int, int]] = []
+        self.calls: list[int] = []
 
     def prepare(self) -> None:
         """Nothing is placed."""
 
-    def written(self, ticket: int, index: int, term: int) -> None:
-        self.calls.append((ticket, index, term))
+    def shorten(self) -> None:
+        """All entries are kept."""
+
+    def written(self, ticket: int) -> None:
+        self.calls.append(ticket)
 
 
 def opened(
@@ -152,11 +155,11 @@ def test_a_listener_is_told_when_changes_are_synced_and_not_before() -> None:
     append(log, b"b")
     assert told.calls == []
     there.advance()
-    assert told.calls == [(3, 1, 1)]
+    assert told.calls == [3]
     log.cut(2)
     assert log.ticket == 5
     write(store, there)
-    assert told.calls == [(3, 1, 1), (5, 1, 1)]
+    assert told.calls == [3, 5]
 
 
 def test_messages_of_a_torn_batch_are_released_and_their_positions_not_used_again() -> None:

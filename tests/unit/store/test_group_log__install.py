@@ -36,7 +36,7 @@ def test_a_snapshot_replaces_entries_and_messages() -> None:
     log.install(SNAPSHOT, {0: 5}, held)
     assert told.calls == []
     write(store, there)
-    assert told.calls[-1] == (log.ticket, 9, 1)
+    assert told.calls[-1] == log.ticket
     # The space of the old messages is free.
     assert store.segments[1].live == 2
     recovered = opened(there)

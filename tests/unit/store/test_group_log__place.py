@@ -31,7 +31,10 @@ class Listener:
         self.prepared += 1
         self.action()
 
-    def written(self, ticket: int, index: int, term: int) -> None:
+    def shorten(self) -> None:
+        """All entries are kept."""
+
+    def written(self, ticket: int) -> None:
         self.told.append(ticket)
 
 
@@ -109,6 +112,19 @@ def test_an_entry_whose_runs_are_not_what_was_placed_is_refused() -> None:
     with pytest.raises(ValueError, match="positions"):
         append(log, b"of another replica")
     propose(log, PositionRun(0, 0, 1), PositionRun(4, 0, 1))
+
+
+def test_an_entry_of_one_run_has_the_level_of_what_was_placed_and_no_more_than_that() -> None:
+    _, _, log = begun()
+    log.place(published(b"a"), 0)
+    log.place(published(b"b"), 0)
+    for run in (PositionRun(4, 0, 1), PositionRun(0, 0, 3)):
+        with pytest.raises(ValueError, match="positions"):
+            propose(log, run)
+    propose(log, PositionRun(0, 0, 1))
+    assert (log.place(published(b"c"), 0), log.last_stored) == (2, 2)
+    propose(log, PositionRun(0, 1, 2))
+    assert (log.placed_count, log.end(0)) == (0, 3)
 
 
 def test_placed_messages_that_no_entry_takes_are_void() -> None:

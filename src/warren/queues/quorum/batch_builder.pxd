@@ -1,6 +1,9 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from warren.queues.quorum.batch_codec cimport QuorumBatch
+from warren.store.group_record cimport PositionRun
+
 cdef Py_ssize_t _EMPTY_SIZE
 cdef Py_ssize_t _FULL_SIZE
 cdef Py_ssize_t _ENQUEUE_SIZE
@@ -11,6 +14,7 @@ cdef int _NO_LEVEL
 
 @cython.final
 cdef class BatchBuilder:
+    cdef readonly bint is_full
     cdef Py_ssize_t _size
     cdef list _runs
     cdef list _enqueued
@@ -31,14 +35,17 @@ cdef class BatchBuilder:
     cdef uint64_t _settled_bytes
     cdef object _settled_reason
 
-    cpdef bint is_full(self) except -1
     cpdef bint is_empty(self) except -1
     cpdef enqueue(self, object enqueuer, uint64_t number, int level, uint64_t position)
     cpdef settle(self, int level, uint64_t position, uint64_t size, object reason)
+    @cython.locals(batch=QuorumBatch)
+    cpdef QuorumBatch take(self)
     @cython.locals(reaches=dict)
-    cpdef take(self)
+    cdef tuple _take_reaches(self)
+    @cython.locals(run=PositionRun)
     cpdef reach_enqueued(self)
-    cpdef raise_reach(self, int level, position)
+    @cython.locals(before=object)
+    cpdef raise_reach(self, int level, uint64_t position)
     cdef _grow(self, Py_ssize_t size)
     @cython.locals(count=uint64_t)
     cdef _end_enqueued(self)
@@ -46,3 +53,5 @@ cdef class BatchBuilder:
     cdef _end_run(self)
     @cython.locals(first=uint64_t, count=uint64_t)
     cdef _end_settled(self)
+
+cdef tuple _taken(list collected)

@@ -8,6 +8,7 @@ before anything is added: messages are placed already, and an entry contains all
 """
 
 from operator import attrgetter
+from typing import TypeVar
 
 from warren.limits_raft import GROUP_COMMANDS_SIZE_MAX, GROUP_ENTRY_RUNS_MAX
 from warren.queues.quorum.batch_codec import (
@@ -46,6 +47,8 @@ _SIZE_MAX = GROUP_COMMANDS_SIZE_MAX
 _RUNS_MAX = GROUP_ENTRY_RUNS_MAX
 _NOBODY = Enqueuer(0, 0)
 
+Item = TypeVar("Item")
+
 
 class BatchBuilder:
     """Collects commands, until `take` returns them as a batch and begins with the next one."""
@@ -53,10 +56,12 @@ class BatchBuilder:
     __slots__ = (
         "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_held", "_next_number", "_reaches",
         "_returned", "_run_count", "_run_end", "_run_level", "_runs", "_settled", "_settled_bytes",
-        "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size",
+        "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size", "is_full",
     )  # fmt: skip
 
     def __init__(self) -> None:
+        # True if nothing but a reach may be added before the batch is taken.
+        self.is_full = False
         # An upper bound on the size of the encoded commands.
         self._size = _EMPTY_SIZE
         self._runs: list[PositionRun] = []
@@ -79,10 +84,6 @@ class BatchBuilder:
         self._settled_end = 0
         self._settled_bytes = 0
         self._settled_reason = SettleReason.ACKNOWLEDGED
-
-    def is_full(self) -> bool:
-        """True if nothing but a reach may be added before the batch is taken."""
-        return self._size > _FULL_SIZE or len(self._runs) >= _RUNS_MAX - 1
 
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""
@@ -157,7 +158,9 @@ class BatchBuilder:
 
     def raise_reach(self, level: int, position: int) -> None:
         """Add that messages below `position` of `level` may be handed out."""
-        self._reaches[level] = max(position, self._reaches.get(level, 0))
+        before = self._reaches.get(level)
+        if before is None or before < position:
+            self._reaches[level] = position
 
     def reach_enqueued(self) -> None:
         """Add that the messages that were added may be handed out."""
@@ -175,26 +178,33 @@ class BatchBuilder:
         self._end_enqueued()
         self._end_run()
         self._end_settled()
-        reaches = self._reaches
-        batch = QuorumBatch(
-            runs=tuple(self._runs),
-            enqueued=tuple(self._enqueued),
-            reaches=tuple([Reach(level, reaches[level]) for level in sorted(reaches)]),
-            returned=tuple(self._returned),
-            held=tuple(self._held),
-            settled=tuple(_joined(self._settled)),
-            forgotten=tuple(self._forgotten),
-        )
         self._size = _EMPTY_SIZE
-        for collected in (
-            self._runs, self._enqueued, reaches, self._returned, self._held, self._settled, self._forgotten
-        ):  # fmt: skip
-            collected.clear()
+        self.is_full = False
+        if len(self._settled) > 1:
+            self._settled = _joined(self._settled)
+        batch = QuorumBatch()
+        # Keywords would cost more than all the rest of this.
+        batch.runs = _taken(self._runs)
+        batch.enqueued = _taken(self._enqueued)
+        batch.reaches = self._take_reaches()
+        batch.returned = _taken(self._returned)
+        batch.held = _taken(self._held)
+        batch.settled = _taken(self._settled)
+        batch.forgotten = _taken(self._forgotten)
         return batch
+
+    def _take_reaches(self) -> tuple[Reach, ...]:
+        reaches = self._reaches
+        if not reaches:
+            return ()
+        self._reaches = {}
+        return tuple([Reach(level, reaches[level]) for level in sorted(reaches)])
 
     def _grow(self, size: int) -> None:
         self._size += size
         assert self._size <= _SIZE_MAX, "added to a full batch"
+        if self._size > _FULL_SIZE:
+            self.is_full = True
 
     def _end_enqueued(self) -> None:
         count = self._enqueued_count
@@ -208,6 +218,8 @@ class BatchBuilder:
             self._runs.append(PositionRun(self._run_level, self._run_end - count, count))
             self._run_level = _NO_LEVEL
             self._run_count = 0
+            if len(self._runs) >= _RUNS_MAX - 1:
+                self.is_full = True
 
     def _end_settled(self) -> None:
         if self._settled_level != _NO_LEVEL:
@@ -218,10 +230,17 @@ class BatchBuilder:
             self._settled_level = _NO_LEVEL
 
 
+def _taken(collected: list[Item]) -> tuple[Item, ...]:
+    """What was collected, of which the list has nothing any more."""
+    if not collected:
+        return ()
+    taken = tuple(collected)
+    collected.clear()
+    return taken
+
+
 def _joined(runs: list[SettledRun]) -> list[SettledRun]:
     """The `runs` in order of position, those that continue another one of the same reason as one run."""
-    if len(runs) < 2:
-        return runs
     runs.sort(key=attrgetter("level", "first"))
     joined: list[SettledRun] = []
     for run in runs:

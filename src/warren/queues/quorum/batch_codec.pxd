@@ -1,17 +1,37 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from warren.model.value cimport Value
 from warren.store.group_record cimport message_count_of
+from warren.store.record cimport put
 
-cdef object _SECTION_PACK
-cdef object _ENQUEUE_PACK
-cdef object _REACH_PACK
-cdef object _SETTLE_PACK
-cdef object _LEVEL_SHIFT
+cdef int _VERSION
+cdef int _LEVEL_SHIFT
+cdef uint64_t _POSITIONS
+cdef Py_ssize_t _SECTION_SIZE
+cdef Py_ssize_t _ENQUEUE_SIZE
+cdef Py_ssize_t _REACH_SIZE
+cdef Py_ssize_t _SETTLE_SIZE
 
-@cython.locals(parts=list, items=tuple, reaches=tuple, runs=tuple)
-cpdef bytes encode(batch)
-cdef _add_section(list parts, kind, tuple items, row)
+@cython.final
+@cython.no_gc
+cdef class QuorumBatch(Value):
+    cdef public tuple runs
+    cdef public tuple enqueued
+    cdef public tuple reaches
+    cdef public tuple returned
+    cdef public tuple held
+    cdef public tuple settled
+    cdef public tuple forgotten
+
+@cython.locals(
+    enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, at=Py_ssize_t, level=uint64_t, position=uint64_t
+)
+cpdef bytes encode(QuorumBatch batch)
+cdef Py_ssize_t _encoded_size(QuorumBatch batch) except -1
+cdef Py_ssize_t _section_size(tuple items, Py_ssize_t item_size) except -1
+cdef Py_ssize_t _put_section(bytearray data, Py_ssize_t at, int kind, Py_ssize_t count) except -1
+cdef Py_ssize_t _put_rows(bytearray data, Py_ssize_t at, int kind, list rows) except -1
 @cython.locals(count=int64_t)
 cdef bint _divides(tuple enqueued, tuple runs) except -1
 @cython.locals(first=uint64_t, behind=uint64_t, level=uint64_t)

@@ -18,17 +18,17 @@ A change of this format has another version. Version 1, which is read, knows no 
 versions 1 and 2 the rows of RETURN end before the time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import IntEnum
 from struct import Struct as Layout
-from typing import Any
 
 from msgspec import Struct
 
+from warren.model.value import Value
 from warren.store.group_record import PositionRun, message_count_of
+from warren.store.record import put
 
 VERSION = 3
-_HEAD = bytes((VERSION,))
 
 _ENQUEUE, _REACH, _RETURN, _HOLD, _SETTLE, _FORGET = range(1, 7)
 _SECTION = Layout(">BI")
@@ -42,12 +42,7 @@ _LAYOUTS = {
 }
 _UNTIMED_RETURN = Layout(">QIII")
 _LEVEL_SHIFT = 56
-_POSITIONS = (1 << _LEVEL_SHIFT) - 1
-# Looked up once: almost every entry has these.
-_SECTION_PACK = _SECTION.pack
-_ENQUEUE_PACK = _LAYOUTS[_ENQUEUE].pack
-_REACH_PACK = _LAYOUTS[_REACH].pack
-_SETTLE_PACK = _LAYOUTS[_SETTLE].pack
+_POSITIONS = 0x00FF_FFFF_FFFF_FFFF
 
 # What encoded commands consist of, in bytes: the version and the heads of all sections, and one item.
 HEADS_SIZE = 1 + _SECTION.size * len(_LAYOUTS)
@@ -57,6 +52,12 @@ RETURN_SIZE = _LAYOUTS[_RETURN].size
 HOLD_SIZE = _LAYOUTS[_HOLD].size
 SETTLE_SIZE = _LAYOUTS[_SETTLE].size
 FORGET_SIZE = _LAYOUTS[_FORGET].size
+# As C values.
+_VERSION = VERSION
+_SECTION_SIZE = _SECTION.size
+_ENQUEUE_SIZE = ENQUEUE_SIZE
+_REACH_SIZE = REACH_SIZE
+_SETTLE_SIZE = SETTLE_SIZE
 
 
 class QuorumFormatError(ValueError):
@@ -153,52 +154,111 @@ class SettledRun(Struct, frozen=True):
     reason: SettleReason
 
 
-class QuorumBatch(Struct, frozen=True, kw_only=True, gc=False):
+class QuorumBatch(Value):
     """The payload of one entry: the positions of its messages, and commands."""
 
-    runs: tuple[PositionRun, ...] = ()
-    enqueued: tuple[Enqueue, ...] = ()
-    reaches: tuple[Reach, ...] = ()
-    returned: tuple[ReturnedRun, ...] = ()
-    held: tuple[HeldRun, ...] = ()
-    settled: tuple[SettledRun, ...] = ()
-    forgotten: tuple[Enqueuer, ...] = ()
+    __slots__ = ("enqueued", "forgotten", "held", "reaches", "returned", "runs", "settled")
+
+    def __init__(
+        self,
+        *,
+        runs: tuple[PositionRun, ...] = (),
+        enqueued: tuple[Enqueue, ...] = (),
+        reaches: tuple[Reach, ...] = (),
+        returned: tuple[ReturnedRun, ...] = (),
+        held: tuple[HeldRun, ...] = (),
+        settled: tuple[SettledRun, ...] = (),
+        forgotten: tuple[Enqueuer, ...] = (),
+    ) -> None:
+        self.runs = runs
+        self.enqueued = enqueued
+        self.reaches = reaches
+        self.returned = returned
+        self.held = held
+        self.settled = settled
+        self.forgotten = forgotten
+
+    def fields(self) -> tuple[object, ...]:
+        """All fields, in the order of the constructor."""
+        return (
+            self.runs, self.enqueued, self.reaches, self.returned, self.held, self.settled, self.forgotten
+        )  # fmt: skip
 
 
 def encode(batch: QuorumBatch) -> bytes:
     """The commands of `batch`; its runs are a part of the entry."""
     assert _divides(batch.enqueued, batch.runs), batch
     assert _is_in_order(batch.settled), batch
-    parts: list[bytes] = []
-    if items := batch.enqueued:
-        parts.append(_SECTION_PACK(_ENQUEUE, len(items)))
-        for each in items:
+    enqueued, reaches, settled = batch.enqueued, batch.reaches, batch.settled
+    data, at = bytearray(_encoded_size(batch)), 1
+    if enqueued:
+        at = _put_section(data, at, _ENQUEUE, len(enqueued))
+        for each in enqueued:
             enqueuer = each.enqueuer
-            parts.append(_ENQUEUE_PACK(enqueuer.node, enqueuer.incarnation, each.first, each.count))
-    if reaches := batch.reaches:
-        parts.append(_SECTION_PACK(_REACH, len(reaches)))
-        parts += [_REACH_PACK(reach.level << _LEVEL_SHIFT | reach.position) for reach in reaches]
+            put(data, at, 2, enqueuer.node)
+            put(data, at + 2, 8, enqueuer.incarnation)
+            put(data, at + 10, 8, each.first)
+            put(data, at + 18, 4, each.count)
+            at += _ENQUEUE_SIZE
+    if reaches:
+        at = _put_section(data, at, _REACH, len(reaches))
+        for reach in reaches:
+            level, position = reach.level, reach.position
+            put(data, at, 8, level << _LEVEL_SHIFT | position)
+            at += _REACH_SIZE
     if batch.returned:
-        _add_section(parts, _RETURN, batch.returned, _returned_row)
+        at = _put_rows(data, at, _RETURN, [_returned_row(run) for run in batch.returned])
     if batch.held:
-        _add_section(parts, _HOLD, batch.held, _held_row)
-    if runs := batch.settled:
-        parts.append(_SECTION_PACK(_SETTLE, len(runs)))
-        parts += [
-            _SETTLE_PACK(run.level << _LEVEL_SHIFT | run.first, run.count, run.size, run.reason)
-            for run in runs
-        ]
+        at = _put_rows(data, at, _HOLD, [_held_row(run) for run in batch.held])
+    if settled:
+        at = _put_section(data, at, _SETTLE, len(settled))
+        for run in settled:
+            level, position = run.level, run.first
+            put(data, at, 8, level << _LEVEL_SHIFT | position)
+            put(data, at + 8, 4, run.count)
+            put(data, at + 12, 8, run.size)
+            data[at + 20] = run.reason
+            at += _SETTLE_SIZE
     if batch.forgotten:
-        _add_section(parts, _FORGET, batch.forgotten, _forgotten_row)
-    return b"".join((_HEAD, *parts)) if parts else b""
+        at = _put_rows(data, at, _FORGET, [(each.node, each.incarnation) for each in batch.forgotten])
+    if at == 1:
+        return b""
+    data[0] = _VERSION
+    return bytes(data)
 
 
-def _add_section(
-    parts: list[bytes], kind: int, items: tuple[Any, ...], row: Callable[[Any], tuple[int, ...]]
-) -> None:
-    pack = _LAYOUTS[kind].pack
-    parts.append(_SECTION_PACK(kind, len(items)))
-    parts += [pack(*row(each)) for each in items]
+def _encoded_size(batch: QuorumBatch) -> int:
+    """The number of bytes that the commands of `batch` take; 1 for none."""
+    return (
+        1
+        + _section_size(batch.enqueued, _ENQUEUE_SIZE)
+        + _section_size(batch.reaches, _REACH_SIZE)
+        + _section_size(batch.returned, RETURN_SIZE)
+        + _section_size(batch.held, HOLD_SIZE)
+        + _section_size(batch.settled, _SETTLE_SIZE)
+        + _section_size(batch.forgotten, FORGET_SIZE)
+    )
+
+
+def _section_size(items: tuple[object, ...], item_size: int) -> int:
+    return _SECTION_SIZE + len(items) * item_size if items else 0
+
+
+def _put_section(data: bytearray, at: int, kind: int, count: int) -> int:
+    """Write the head of a section of `count` items; returns where the items begin."""
+    data[at] = kind
+    put(data, at + 1, 4, count)
+    return at + _SECTION_SIZE
+
+
+def _put_rows(data: bytearray, at: int, kind: int, rows: list[tuple[int, ...]]) -> int:
+    """Write a section of `rows`; returns where it ends."""
+    layout = _LAYOUTS[kind]
+    at = _put_section(data, at, kind, len(rows))
+    for row in rows:
+        layout.pack_into(data, at, *row)
+        at += layout.size
+    return at
 
 
 def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
@@ -207,10 +267,6 @@ def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
 
 def _held_row(run: HeldRun) -> tuple[int, ...]:
     return run.level << _LEVEL_SHIFT | run.first, run.count, run.hold
-
-
-def _forgotten_row(each: Enqueuer) -> tuple[int, ...]:
-    return each.node, each.incarnation
 
 
 def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:

@@ -6,12 +6,13 @@ from warren.model.message cimport StoredMessage, body_size_of
 from warren.queues.queue cimport Delivery
 from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
-from warren.queues.quorum.batch_codec cimport encode
+from warren.queues.quorum.batch_codec cimport QuorumBatch, encode
 from warren.queues.quorum.machine cimport QuorumMachine
 from warren.replication.raft.replica cimport Replica
 from warren.replication.driver cimport RaftDriver
 from warren.store.cursor cimport QueueCursor
 from warren.store.group_log cimport GroupLog
+from warren.store.group_record cimport PositionRun
 from warren.store.message_store cimport MessageStore
 
 cdef int _BODY_ON_DISK
@@ -40,9 +41,8 @@ cdef class QuorumGroup:
     cdef readonly bint is_closed
     cdef readonly Py_ssize_t pending_count
     cdef readonly int64_t pending_bytes
-    cdef readonly uint64_t last_position
 
-    @cython.locals(pending=PendingBatch)
+    @cython.locals(pending=PendingBatch, position=uint64_t, before=int64_t)
     cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)
     @cython.locals(level=cython.int)
     cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
@@ -50,19 +50,25 @@ cdef class QuorumGroup:
     cpdef returned(self, int level, Delivery delivery, int64_t ready_at)
     cpdef uint64_t reach(self, int level) except? 0
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
+    cpdef apply(self, entries)
+    cpdef prepare(self)
+    cpdef written(self, ticket)
+    @cython.final
+    cdef _compact(self, last)
     @cython.final
     cdef PendingBatch _next_batch(self)
     @cython.final
+    @cython.locals(batch=QuorumBatch)
     cdef bint _propose(self, PendingBatch pending) except -1
     @cython.final
-    @cython.locals(pending=PendingBatch)
+    @cython.locals(pending=PendingBatch, batch=QuorumBatch, run=PositionRun)
     cdef _apply_proposed(self, entry)
     @cython.final
     cdef BatchBuilder _room(self)
     @cython.final
     cdef bint _is_empty(self) except -1
     @cython.final
-    @cython.locals(message=StoredMessage, cursor=QueueCursor, position=uint64_t)
-    cdef _release_all(self, list releases)
+    @cython.locals(store=MessageStore, message=StoredMessage, cursor=QueueCursor, first=uint64_t, end=uint64_t)
+    cdef _release_all(self, PendingBatch batch)
     @cython.final
     cdef _release(self, StoredMessage message, QueueCursor cursor, uint64_t position)

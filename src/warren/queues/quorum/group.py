@@ -79,7 +79,7 @@ class QuorumGroup:
     __slots__ = (
         "_batches", "_builder", "_driver", "_ends", "_enqueuer", "_log", "_number", "_opening", "_owner",
         "_pending", "_proposed", "_reach_asked", "_settled_before", "_store", "is_closed", "is_open",
-        "last_position", "machine", "messages", "pending_bytes", "pending_count", "send",
+        "machine", "messages", "pending_bytes", "pending_count", "send",
     )  # fmt: skip
 
     def __init__(
@@ -105,8 +105,6 @@ class QuorumGroup:
         # Messages that were published and are not committed, and the size of their bodies.
         self.pending_count = 0
         self.pending_bytes = 0
-        # The position in the store of the message that was published last.
-        self.last_position = 0
         # The numbers of the messages that this run of the node has published.
         self._enqueuer = Enqueuer(incarnation.node, incarnation.number)
         self._number = 0
@@ -174,15 +172,15 @@ class QuorumGroup:
     ) -> None:
         """Publish `message` with priority `level`; it enters the queue when that is committed."""
         pending = self._pending
-        if pending.byte_count >= _BATCH_SIZE or self._builder.is_full():
+        if pending.byte_count >= _BATCH_SIZE or self._builder.is_full:
             pending = self._next_batch()
         position = self._log.place(message, level)
         self._number += 1
         self._builder.enqueue(self._enqueuer, self._number, level, position)
-        self.last_position = self._log.stored(level, position)
+        before = pending.byte_count
         pending.add(message)
         self.pending_count += 1
-        self.pending_bytes += body_size_of(message)
+        self.pending_bytes += pending.byte_count - before
         if confirmation is not None:
             pending.confirm(confirmation, sequence)
 
@@ -193,7 +191,7 @@ class QuorumGroup:
             return
         level = cursor.level
         self._room().settle(level, self._log.logical(level, position), body_size_of(message), _ACKNOWLEDGED)
-        self._pending.releases.append((message, cursor, position))
+        self._pending.release(message, cursor, position)
         self._log.announce_later()
 
     def settle_range(self, cursor: QueueCursor, first: int, end: int) -> None:
@@ -269,7 +267,13 @@ class QuorumGroup:
             self._proposed.append(self._batches.popleft())
         self._driver.flush()
 
-    def written(self, ticket: int, index: int, term: int) -> None:
+    def shorten(self) -> None:
+        """Replace the entries by a snapshot, since they would be written again."""
+        replica = self._driver.replica
+        if self.is_open and replica.log.applied > self._log.snapshot.index:
+            self._replace_entries(replica.log.applied)
+
+    def written(self, ticket: int) -> None:
         """Note that all changes of the log up to `ticket` are synced."""
         if not self.is_closed:
             self._driver.written(ticket)
@@ -307,6 +311,11 @@ class QuorumGroup:
     def number(self) -> int:
         """The number of the group, which is that of its queue."""
         return self._log.number
+
+    @property
+    def last_position(self) -> int:
+        """The position in the store of the message that was published last."""
+        return self._log.last_stored
 
     def status(self) -> ReplicationStatus:
         """What this replica is, and how far its log is."""
@@ -414,7 +423,7 @@ class QuorumGroup:
             places = self.places(batch)
             for message, (level, position) in zip(batch.messages, places, strict=True):
                 self._store.release(message, self._store.cursor(self._log.number, level), position)
-            self._release_all(batch.releases)
+            self._release_all(batch)
             batch.answer()
         self.pending_count = self.pending_bytes = 0
         self._log.drop()
@@ -438,7 +447,7 @@ class QuorumGroup:
 
     def _room(self) -> BatchBuilder:
         """The builder of the batch that takes another command."""
-        if self._builder.is_full():
+        if self._builder.is_full:
             self._next_batch()
         return self._builder
 
@@ -456,7 +465,8 @@ class QuorumGroup:
         assert pending.index == entry.index, entry.index
         batch = pending.batch
         self.machine.apply(batch)
-        self._release_all(pending.releases)
+        if pending.released:
+            self._release_all(pending)
         owner = self._owner
         self.pending_count -= len(pending.messages)
         self.pending_bytes -= pending.byte_count
@@ -504,9 +514,14 @@ class QuorumGroup:
             last.index - log.snapshot.index < GROUP_COMPACTED_ENTRIES and log.tail_size < GROUP_COMPACTED_SIZE
         ):
             return
+        self._replace_entries(last.index)
+
+    def _replace_entries(self, index: int) -> None:
+        """Replace the entries up to `index`, the last one that is applied, by a snapshot."""
+        log = self._log
         log.compact(
             GroupSnapshot(
-                index=last.index, term=last.term, configuration=log.snapshot.configuration,
+                index=index, term=log.term(index), configuration=log.snapshot.configuration,
                 machine=self.machine.encode(),
             )
         )  # fmt: skip
@@ -522,10 +537,16 @@ class QuorumGroup:
         self.pending_count = self.pending_bytes = 0
         self._log.unplace()
 
-    def _release_all(self, releases: list[tuple[StoredMessage, QueueCursor, int]]) -> None:
-        """Release settled messages."""
-        for message, cursor, position in releases:
-            self._release(message, cursor, position)
+    def _release_all(self, batch: PendingBatch) -> None:
+        """Release the settled messages of `batch`."""
+        store = self._store
+        for message in batch.released:
+            if message.flags & _BODY_ON_DISK:
+                store.drop_references(message.location)
+            else:
+                store.drop_message(message)
+        for cursor, first, end in batch.release_runs():
+            store.finish(cursor, first, end)
 
     def _release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
         if message.flags & _BODY_ON_DISK:

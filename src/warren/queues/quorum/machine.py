@@ -48,6 +48,9 @@ class AppliedBatch(Struct, frozen=True):
     repeats: tuple[PositionRun, ...]
 
 
+_APPLIED = AppliedBatch(())
+
+
 class QuorumMachine:
     """Applies the committed batches of a quorum queue, in order."""
 
@@ -88,7 +91,9 @@ class QuorumMachine:
         """Apply a committed batch; AssertionError if it cannot follow those before."""
         repeats = self._enqueue(batch) if batch.enqueued else ()
         for reach in batch.reaches:
-            self._reach[reach.level] = max(reach.position, self.reach(reach.level))
+            level, position = reach.level, reach.position
+            if position > self.reach(level):
+                self._reach[level] = position
         returned = self._returned
         for run in batch.returned:
             state = ReturnState(HoldReason.NONE, run.failed, run.total, run.ready_at)
@@ -103,7 +108,7 @@ class QuorumMachine:
             returned.forget_half()
         for enqueuer in batch.forgotten:
             self._enqueuers.pop(enqueuer, None)
-        return AppliedBatch(repeats)
+        return AppliedBatch(repeats) if repeats else _APPLIED
 
     def _enqueue(self, batch: QuorumBatch) -> tuple[PositionRun, ...]:
         """Note the numbers of the messages; returns the positions of those whose number is not new."""
@@ -111,14 +116,14 @@ class QuorumMachine:
         # How many messages of the entry are before these.
         before = 0
         for each in batch.enqueued:
-            last, end = self.last_number(each.enqueuer), each.first + each.count
-            assert each.first <= last + 1, f"number {each.first} of {each.enqueuer} follows {last}"
-            repeated = min(last + 1, end) - each.first
-            if repeated:
-                repeats += _part(batch.runs, before, before + repeated)
+            enqueuer, first, count = each.enqueuer, each.first, each.count
+            last, end = self.last_number(enqueuer), first + count
+            assert first <= last + 1, f"number {first} of {enqueuer} follows {last}"
+            if first <= last:
+                repeats += _part(batch.runs, before, before + min(last + 1, end) - first)
             if end - 1 > last:
-                self._enqueuers[each.enqueuer] = end - 1
-            before += each.count
+                self._enqueuers[enqueuer] = end - 1
+            before += count
         while len(self._enqueuers) > QUORUM_ENQUEUERS_MAX:
             oldest = min(self._enqueuers, key=lambda each: (each.incarnation, each.node))
             del self._enqueuers[oldest]

@@ -1,16 +1,23 @@
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
+from warren.queues.quorum.batch_codec cimport QuorumBatch
+from warren.store.cursor cimport QueueCursor
 
 cdef object _EMPTY
 
 cdef class PendingBatch:
     cdef public uint64_t index
-    cdef public object batch
+    cdef public QuorumBatch batch
     cdef readonly list messages
     cdef public int64_t byte_count
-    cdef readonly list releases
+    cdef readonly list released
+    cdef list _release_runs
+    cdef QueueCursor _released_cursor
+    cdef uint64_t _released_end
+    cdef uint64_t _released_count
     cdef readonly list callbacks
     cdef list _confirms
     cdef ConfirmListener _asking
@@ -18,6 +25,10 @@ cdef class PendingBatch:
     cdef uint64_t _asked_last
 
     cpdef add(self, StoredMessage message)
+    cpdef release(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cpdef list release_runs(self)
+    @cython.locals(end=uint64_t)
+    cdef _end_released(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
     cpdef answer(self)
     cdef _end_asking(self)

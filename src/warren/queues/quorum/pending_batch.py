@@ -1,6 +1,9 @@
 """What becomes one entry of the log of a quorum queue, from the first message to the commit.
 
 place, settle, returned … ─▶ proposed ─ committed ─▶ messages enter the queue, confirms, releases
+
+Messages that are settled in order of position are released as one run; publishes that follow one another are
+confirmed as one.
 """
 
 from collections.abc import Callable
@@ -17,8 +20,9 @@ class PendingBatch:
     """The messages and commands of one entry, and what is to be done on this node when it is committed."""
 
     __slots__ = (
-        "_asked_first", "_asked_last", "_asking", "_confirms", "batch", "byte_count", "callbacks",
-        "index", "messages", "releases",
+        "_asked_first", "_asked_last", "_asking", "_confirms", "_release_runs", "_released_count",
+        "_released_cursor", "_released_end", "batch", "byte_count", "callbacks", "index", "messages",
+        "released",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -30,8 +34,13 @@ class PendingBatch:
         self.messages: list[StoredMessage] = []
         # The size of the bodies of its messages.
         self.byte_count = 0
-        # Settled messages, which are released in the store when that is committed.
-        self.releases: list[tuple[StoredMessage, QueueCursor, int]] = []
+        # Settled messages, which are released in the store when that is committed, and the runs of their
+        # positions: cursor, first and end. The last run can grow.
+        self.released: list[StoredMessage] = []
+        self._release_runs: list[tuple[QueueCursor, int, int]] = []
+        self._released_cursor: QueueCursor | None = None
+        self._released_end = 0
+        self._released_count = 0
         # Called when the entry is committed and applied.
         self.callbacks: list[Callable[[], None]] = []
         # Confirms by listener, as ranges of sequences; the last range can grow.
@@ -44,6 +53,20 @@ class PendingBatch:
         """Add `message`, which has the next position of the batch."""
         self.messages.append(message)
         self.byte_count += body_size_of(message)
+
+    def release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+        """Release `message` at `position` of `cursor` when the entry is committed."""
+        if position != self._released_end or cursor is not self._released_cursor:
+            self._end_released()
+            self._released_cursor = cursor
+        self._released_end = position + 1
+        self._released_count += 1
+        self.released.append(message)
+
+    def release_runs(self) -> list[tuple[QueueCursor, int, int]]:
+        """The positions of the messages in `released`, in their order: cursor, first and end."""
+        self._end_released()
+        return self._release_runs
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Answer publish `sequence` of `confirmation` when the entry is committed."""
@@ -69,6 +92,14 @@ class PendingBatch:
         for confirmation, first, last in self._confirms:
             for sequence in range(first, last + 1):
                 confirmation.refused(sequence)
+
+    def _end_released(self) -> None:
+        if self._released_count:
+            end = self._released_end
+            run = self._released_cursor, end - self._released_count, end
+            self._release_runs.append(run)  # type: ignore[arg-type]
+            self._released_cursor = None
+            self._released_count = 0
 
     def _end_asking(self) -> None:
         if self._asking is not None:

@@ -9,6 +9,7 @@ from warren.queues.queue cimport Consumer, Delivery
 from warren.queues.quorum.group cimport QuorumGroup
 from warren.queues.quorum.retrying_queue cimport RetryingQueue
 from warren.queues.quorum.quorum_backlog cimport QuorumBacklog
+from warren.store.group_record cimport PositionRun
 
 cdef int _ACCEPTED
 cdef int _REFUSED
@@ -36,8 +37,10 @@ cdef class QuorumQueue(RetryingQueue):
     @cython.final
     cdef _keep_dead(self, Delivery delivery, str reason)
     cpdef Message outgoing(self, Delivery delivery)
-    @cython.locals(group=QuorumGroup, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t, reach=uint64_t)
+    @cython.locals(group=QuorumGroup, run=PositionRun, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t, reach=uint64_t)
     cpdef enter(self, list messages, object runs)
+    @cython.locals(group=QuorumGroup, level=cython.int, backlog=QuorumBacklog)
+    cpdef reached(self)
     @cython.final
     @cython.locals(consumer=Consumer)
     cdef _enter(self, StoredMessage message, int level, bint is_reached)

@@ -1,6 +1,7 @@
 cimport cython
 
 from warren.store.group_log cimport GroupLog
+from warren.store.group_record cimport GroupEntry
 
 cdef class GroupStorage:
     cdef GroupLog _log
@@ -16,6 +17,6 @@ cdef class GroupStorage:
     @cython.locals(log=GroupLog)
     cpdef write(self, ready)
     cdef _replace(self, snapshot)
-    @cython.locals(log=GroupLog)
+    @cython.locals(log=GroupLog, stored=GroupEntry, runs=tuple, commands=bytes)
     cdef _append(self, entries, commit)
     cdef _entry(self, index)

@@ -162,12 +162,10 @@ class GroupStorage:
             else:
                 assert isinstance(payload, bytes), f"entry {entry.index} has a payload of another queue"
                 commands = payload
-            log.append(
-                GroupEntry(
-                    index=entry.index, term=entry.term, commit=commit, kind=entry.kind, runs=runs,
-                    commands=commands,
-                )
-            )  # fmt: skip
+            stored = GroupEntry(entry.index, entry.term, commit, entry.kind)
+            # Keywords would cost more than all the rest of this.
+            stored.runs, stored.commands = runs, commands
+            log.append(stored)
             written.append(entry)
 
     def _entry(self, index: int) -> Entry:

@@ -174,7 +174,7 @@ def test_a_full_batch_fits_into_an_entry_with_the_reach_of_every_level(
     builder: BatchBuilder, command: int
 ) -> None:
     at = 0
-    while not builder.is_full():
+    while not builder.is_full:
         at += 2
         match command:
             case 0:
@@ -191,12 +191,12 @@ def test_a_full_batch_fits_into_an_entry_with_the_reach_of_every_level(
         builder.raise_reach(level, 2**55)
     size = len(encode(builder.take()))
     assert GROUP_COMMANDS_SIZE_MAX - 4096 < size <= GROUP_COMMANDS_SIZE_MAX
-    assert not builder.is_full()
+    assert not builder.is_full
 
 
 def test_a_batch_is_full_before_its_runs_of_positions_cannot_be_counted(builder: BatchBuilder) -> None:
     number = 0
-    while not builder.is_full():
+    while not builder.is_full:
         number += 1
         builder.enqueue(NODE, number, number & 1, number // 2)
     batch = builder.take()
@@ -207,12 +207,12 @@ def test_a_batch_is_full_before_its_runs_of_positions_cannot_be_counted(builder:
 def test_settling_in_order_never_fills_a_batch(builder: BatchBuilder) -> None:
     for position in range(100_000):
         builder.settle(0, position, 1, ACKNOWLEDGED)
-    assert not builder.is_full()
+    assert not builder.is_full
 
 
 def test_nothing_is_added_beyond_the_size_of_an_entry(builder: BatchBuilder) -> None:
     position = 0
-    while not builder.is_full():
+    while not builder.is_full:
         position += 2
         builder.settle(0, position, 1, ACKNOWLEDGED)
     with pytest.raises(AssertionError, match="full"):

@@ -15,6 +15,7 @@ from warren.model.arguments import QueueSettings
 from warren.model.coroutine_driver import drive
 from warren.queues.queue import Delivery
 from warren.queues.quorum.quorum_queue import QuorumQueue
+from warren.store.group_log import GroupLog
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.stores import Stores
 
@@ -78,6 +79,26 @@ def test_a_dead_letter_is_published_when_the_death_is_committed_and_not_before()
     assert (place.waiting, bodies(target)) == ((1, 1), "")
     disk.write()
     assert (place.waiting, bodies(target)) == ((1, 1), "a")
+
+
+def test_what_is_applied_is_not_written_again_when_a_segment_is_freed() -> None:
+    disk = Disk()
+    queue = QuorumQueue("q", "/", Host(), QueueSettings(), incarnation=Incarnation(1, 1))
+    disk.keep(queue)
+    log = GroupLog.find(disk.store, NUMBER)
+    assert log is not None
+    for number in range(20):
+        queue.publish(sent(f"{number}", delivery_mode=2), None, 0)
+        disk.write()
+    applied, entries = log.last, log.last - log.snapshot.index
+    assert entries >= 20
+    queue.publish(sent("last", delivery_mode=2), None, 0)
+    disk.store.commit()
+    # The entry of the last message is on its way. The store asks before it repeats what it needs of a group.
+    assert log.state_size() < 20 * 40
+    assert (log.snapshot.index, log.last) == (applied, applied + 1)
+    disk.write()
+    assert [got(queue, disk).message.body for _ in range(21)][-1] == b"last"
 
 
 def test_a_message_does_not_overtake_one_of_a_higher_priority_that_waits_for_its_reach() -> None:

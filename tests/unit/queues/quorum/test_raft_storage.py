@@ -55,7 +55,10 @@ class Alone:
     def prepare(self) -> None:
         """What is proposed is written by `propose`."""
 
-    def written(self, ticket: int, index: int, term: int) -> None:
+    def shorten(self) -> None:
+        """All entries are kept."""
+
+    def written(self, ticket: int) -> None:
         self.driver.written(ticket)
 
     def apply(self, entries: Sequence[Entry]) -> None:

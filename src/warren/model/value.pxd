@@ -1,0 +1,2 @@
+cdef class Value:
+    cpdef tuple fields(self)
