@@ -198,10 +198,13 @@ class Channel:
         """Cancel and return the consumers that hold a delivery too long.
 
         If the client would not notice (it has no consumer_cancel_notify), close the channel, as RabbitMQ 4.3.
-        As in RabbitMQ 3.10, a delivery of basic.get that is held too long closes the channel.
+        As in RabbitMQ 3.10, a delivery of basic.get that is held too long closes the channel, and one that
+        waits for tx.commit is not held any more.
         """
-        timed_out = self.subscriber.time_out(now, timeout_ms)
-        exceeded_ms = self.subscriber.fetch_timed_out(now, timeout_ms)
+        transaction = self._publisher.transaction
+        settled = set() if transaction is None else transaction.settled
+        timed_out = self.subscriber.time_out(now, timeout_ms, settled)
+        exceeded_ms = self.subscriber.fetch_timed_out(now, timeout_ms, settled)
         if timed_out and not self.subscriber.sends_cancel:
             exceeded_ms = timed_out[0].timeout_ms(timeout_ms)
         if exceeded_ms is not None:
@@ -456,11 +459,7 @@ class Channel:
             self._publisher.publish_committed(message, is_mandatory, confirms, sequence)
         queues: dict[Queue, None] = {}
         for tags, how in settled:
-            try:
-                deliveries = [self.subscriber.unacked.take(tag) for tag in tags]
-            except RevokedDelivery as revoked:
-                # It timed out after it was settled in the transaction, which is not what it was.
-                raise PreconditionFailed(revoked.message) from None
+            deliveries = [self.subscriber.unacked.take(tag) for tag in tags]
             queues.update((delivery.queue, None) for delivery in deliveries)
             self.subscriber.settle_all(deliveries, how)
         if settled:

@@ -222,14 +222,19 @@ class Subscriber(Counters):
         for queue in queues:
             queue.pump()
 
-    def time_out(self, now: int, timeout_ms: int | None) -> list["ChannelSubscription"]:
+    def time_out(
+        self, now: int, timeout_ms: int | None, settled: Collection[int] = ()
+    ) -> list["ChannelSubscription"]:
         """Cancel and return the consumers that hold a delivery longer than queue or `timeout_ms` allows.
 
         Their deliveries are requeued, and the client is notified; it may still acknowledge them, without
-        effect. Deliveries of basic.get have no consumer, see `fetch_timed_out`. None is no timeout.
+        effect. Deliveries of basic.get have no consumer, see `fetch_timed_out`. None is no timeout. Tags in
+        `settled` wait for tx.commit: the client does not hold them any more.
         """
         guilty: dict[ChannelSubscription, None] = {}
-        for delivery in self.unacked.deliveries():
+        for tag, delivery in self.unacked.tagged():
+            if tag in settled:
+                continue
             consumer: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
             if consumer is None:
                 continue
@@ -239,18 +244,22 @@ class Subscriber(Counters):
         for consumer in guilty:
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
-        held = [tag for tag, delivery in self.unacked.tagged() if delivery.consumer in guilty]
+        held = [
+            tag
+            for tag, delivery in self.unacked.tagged()
+            if delivery.consumer in guilty and tag not in settled
+        ]
         self.settle_all(self.unacked.revoke(held), TIMED_OUT)
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)
 
-    def fetch_timed_out(self, now: int, timeout_ms: int | None) -> int | None:
+    def fetch_timed_out(self, now: int, timeout_ms: int | None, settled: Collection[int] = ()) -> int | None:
         """The timeout (ms) that a delivery of basic.get has exceeded: of its queue, or else `timeout_ms`."""
         if not self._got_count:
             return None
-        for delivery in self.unacked.deliveries():
-            if delivery.consumer is None:
+        for tag, delivery in self.unacked.tagged():
+            if delivery.consumer is None and tag not in settled:
                 queue: LocalQueue = delivery.queue  # type: ignore[assignment]
                 limit = _timeout_ms(queue, timeout_ms)
                 if limit is not None and delivery.delivered_at + limit <= now:
