@@ -147,6 +147,7 @@ class Simulation:
             self.step()
         if self.delete_after != NEVER:
             # So that there are enough.
+            self.lift_alarm()
             self.network.settle(lambda: True, HEALED_MS_MAX, lambda: "")
             for _ in range(int(self.delete_after if self.delete_after != QUEUE_LENGTH else 0)):
                 self.publisher.publish("", SOURCE)
@@ -154,11 +155,15 @@ class Simulation:
         self.check()
         self.network.check_reports()
 
-    def settle(self) -> None:
-        """Let everything arrive that can."""
+    def lift_alarm(self) -> None:
+        """End whatever holds messages up at the target, which would never be quiet."""
         self.network.heal()
         if self.network.sites["b"].running is not None:
             self.network.sites["b"].node.server.block("")
+
+    def settle(self) -> None:
+        """Let everything arrive that can."""
+        self.lift_alarm()
 
         def is_done() -> bool:
             self.publisher.poll()
