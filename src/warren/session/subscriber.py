@@ -232,9 +232,8 @@ class Subscriber(Counters):
         `settled` wait for tx.commit: the client does not hold them any more.
         """
         guilty: dict[ChannelSubscription, None] = {}
-        for tag, delivery in self.unacked.tagged():
-            if tag in settled:
-                continue
+        held = self.unacked.tagged(settled)
+        for _, delivery in held:
             consumer: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
             if consumer is None:
                 continue
@@ -244,12 +243,8 @@ class Subscriber(Counters):
         for consumer in guilty:
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
-        held = [
-            tag
-            for tag, delivery in self.unacked.tagged()
-            if delivery.consumer in guilty and tag not in settled
-        ]
-        self.settle_all(self.unacked.revoke(held), TIMED_OUT)
+        tags = [tag for tag, delivery in held if delivery.consumer in guilty]
+        self.settle_all(self.unacked.revoke(tags), TIMED_OUT)
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)
@@ -258,8 +253,8 @@ class Subscriber(Counters):
         """The timeout (ms) that a delivery of basic.get has exceeded: of its queue, or else `timeout_ms`."""
         if not self._got_count:
             return None
-        for tag, delivery in self.unacked.tagged():
-            if delivery.consumer is None and tag not in settled:
+        for _, delivery in self.unacked.tagged(settled):
+            if delivery.consumer is None:
                 queue: LocalQueue = delivery.queue  # type: ignore[assignment]
                 limit = _timeout_ms(queue, timeout_ms)
                 if limit is not None and delivery.delivered_at + limit <= now:

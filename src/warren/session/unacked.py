@@ -8,7 +8,7 @@ instead of closing the channel: unknown tags up to the highest requeued tag are 
 number, however many there were, which is only read when a tag is about to be refused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from warren.errors import PreconditionFailed
 from warren.model.ring import Ring
@@ -120,17 +120,13 @@ class Unacked:
                 self._revoked_to = max(self._revoked_to, tag)
         return taken
 
-    def deliveries(self) -> list[Delivery]:
-        """All deliveries in order."""
-        return [delivery for _, delivery in self.tagged()]
-
-    def tagged(self) -> list[tuple[int, Delivery]]:
-        """All tags and deliveries in order."""
+    def tagged(self, settled: Collection[int] = ()) -> list[tuple[int, Delivery]]:
+        """All tags and deliveries in order, except `settled` tags, which wait for tx.commit."""
         places = self._places
         return [
             (self._first + at, places.get(at))  # type: ignore[misc]
             for at in range(places.count)
-            if places.get(at) is not None
+            if places.get(at) is not None and self._first + at not in settled
         ]
 
     def _unknown(self, tag: int) -> PreconditionFailed:

@@ -3,10 +3,9 @@ from libc.stdint cimport uint64_t
 
 from warren.model.column cimport Column
 from warren.model.message cimport StoredMessage
-from warren.store.cursor cimport QueueCursor
 from warren.store.group_contents cimport GroupContents
 from warren.store.group_state cimport GroupState
-from warren.store.group_record cimport GroupEntry, PositionRun, encode_entry, entry_size, message_count_of
+from warren.store.group_record cimport GroupEntry, encode_entry, entry_size, message_count_of
 from warren.store.message_store cimport MessageStore
 from warren.store.placed_messages cimport PlacedMessages
 from warren.store.segment_log cimport SegmentLog

@@ -68,6 +68,8 @@ class PlacedMessages:
 
     def take(self, count: int) -> list[StoredMessage | int]:
         """The first `count` messages, which are in an entry now; the list may be changed."""
+        if not count:
+            return []
         taken: list[StoredMessage | int] = self.messages  # type: ignore[assignment]
         if count == len(taken):
             self.clear()

@@ -68,7 +68,7 @@ cdef class QuorumGroup:
     @cython.final
     cdef bint _is_empty(self) except -1
     @cython.final
-    @cython.locals(store=MessageStore, message=StoredMessage, cursor=QueueCursor, first=uint64_t, end=uint64_t)
+    @cython.locals(message=StoredMessage, cursor=QueueCursor, first=uint64_t, end=uint64_t)
     cdef _release_all(self, PendingBatch batch)
     @cython.final
-    cdef _release(self, StoredMessage message, QueueCursor cursor, uint64_t position)
+    cdef _drop(self, StoredMessage message)

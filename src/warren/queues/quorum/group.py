@@ -187,7 +187,8 @@ class QuorumGroup:
     def settle(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
         """Settle `message` at `position` of `cursor`: it is released when that is committed."""
         if self.is_closed:
-            self._release(message, cursor, position)
+            self._drop(message)
+            self._store.finish(cursor, position, position + 1)
             return
         level = cursor.level
         self._room().settle(level, self._log.logical(level, position), body_size_of(message), _ACKNOWLEDGED)
@@ -269,9 +270,9 @@ class QuorumGroup:
 
     def shorten(self) -> None:
         """Replace the entries by a snapshot, since they would be written again."""
-        replica = self._driver.replica
-        if self.is_open and replica.log.applied > self._log.snapshot.index:
-            self._replace_entries(replica.log.applied)
+        applied = self._driver.applied
+        if self.is_open and applied > self._log.snapshot.index:
+            self._replace_entries(applied)
 
     def written(self, ticket: int) -> None:
         """Note that all changes of the log up to `ticket` are synced."""
@@ -539,20 +540,17 @@ class QuorumGroup:
 
     def _release_all(self, batch: PendingBatch) -> None:
         """Release the settled messages of `batch`."""
-        store = self._store
         for message in batch.released:
-            if message.flags & _BODY_ON_DISK:
-                store.drop_references(message.location)
-            else:
-                store.drop_message(message)
+            self._drop(message)
         for cursor, first, end in batch.release_runs():
-            store.finish(cursor, first, end)
+            self._store.finish(cursor, first, end)
 
-    def _release(self, message: StoredMessage, cursor: QueueCursor, position: int) -> None:
+    def _drop(self, message: StoredMessage) -> None:
+        """Release what `message` takes in the store; its position is settled by `finish`."""
         if message.flags & _BODY_ON_DISK:
-            self._store.release_at(message.location, cursor, position)
+            self._store.drop_references(message.location)
         else:
-            self._store.release(message, cursor, position)
+            self._store.drop_message(message)
 
 
 class Committed:
