@@ -276,8 +276,8 @@ def why_missing(build: str) -> str:
 def _run_check(name: str, command: list[str]) -> SuiteResult:
     outcome = SuiteResult(name)
     scripts = ENVIRONMENTS["interpreted"] / "bin"
-    status, _ = _stream(outcome, [str(scripts / command[0]), *command[1:]], {})
-    _count_exit(outcome, status)
+    status, lines = _stream(outcome, [str(scripts / command[0]), *command[1:]], {})
+    _count_exit(outcome, status, lines)
     return outcome
 
 
@@ -290,7 +290,7 @@ def run_program(name: str, build: str, command: list[str]) -> SuiteResult:
         outcome.passed, outcome.failed, outcome.skipped = map(int, counts[-1].groups())
     outcome.failures += [f"{name}: {line.removeprefix(FAILED)}" for line in lines if line.startswith(FAILED)]
     if (status and not outcome.failed) or not counts:
-        _count_exit(outcome, status)
+        _count_exit(outcome, status, lines)
     return outcome
 
 
@@ -313,7 +313,7 @@ def _run_pytest(name: str, job: Job) -> SuiteResult:
     if report.exists():
         count_report(outcome, report)
     if status and not outcome.failed:
-        _count_exit(outcome, status)
+        _count_exit(outcome, status, lines)
     return outcome
 
 
@@ -344,12 +344,13 @@ def _seeds(long: str) -> dict[str, str]:
     return {"SEEDS_FROM": str(numbers(long)[0] * SEEDS_OF_PART)}
 
 
-def _count_exit(outcome: SuiteResult, status: int) -> None:
+def _count_exit(outcome: SuiteResult, status: int, lines: Sequence[str]) -> None:
     if status == 0:
         outcome.passed += 1
     else:
         outcome.failed += 1
-        outcome.failures.append(f"{outcome.name} ended with status {status}")
+        last = lines[-1][:REASON_LENGTH_MAX] if lines else "it printed nothing"
+        outcome.failures.append(f"{outcome.name} ended with status {status}: {last}")
 
 
 def count_report(outcome: SuiteResult, report: Path) -> None:

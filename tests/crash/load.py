@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError
+from pika.exceptions import AMQPError, ChannelClosedByBroker, ConnectionClosedByBroker
 
 PUBLISHERS = 3
 CLASSIC = tuple(f"queue {number}" for number in range(4))
@@ -78,6 +78,9 @@ class Load:
     def _run(self, work: Callable[[BlockingChannel, random.Random], None], chance: random.Random) -> None:
         try:
             work(connected(self._port), chance)
+        except (ConnectionClosedByBroker, ChannelClosedByBroker) as error:
+            # A broker that is killed says nothing.
+            self.errors.append(error)
         except (AMQPError, OSError):
             return
         except BaseException as error:

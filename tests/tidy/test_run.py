@@ -56,6 +56,13 @@ def test_a_program_without_a_count_counts_as_one_test() -> None:
     assert counts("raise SystemExit(3)") == (0, 1, 0)
 
 
+def test_a_failure_without_a_count_is_reported_with_the_last_line_of_the_program() -> None:
+    outcome = run.run_program("program", "interpreted", ["-c", "raise SystemExit('the port is in use')"])
+    assert outcome.failures == ["program ended with status 1: the port is in use"]
+    outcome = run.run_program("program", "interpreted", ["-c", "raise SystemExit(3)"])
+    assert outcome.failures == ["program ended with status 3: it printed nothing"]
+
+
 def test_a_program_that_counts_and_then_crashes_has_failed() -> None:
     assert counts("print('4 passed, 0 failed, 0 skipped', flush=True); import os; os.abort()") == (4, 1, 0)
 
