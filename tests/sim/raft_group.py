@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tests.sim.raft_checks import LogMatching, Reads
-from tests.unit.replication.raft.memory_storage import MemoryStorage
+from tests.unit.replication.raft.memory_storage import MemoryStorage, ready_of
 
 from warren.replication.driver import RaftDriver
 from warren.replication.raft.change import (
@@ -134,6 +134,10 @@ class Node:
         self.ticket += 1
         self.writes.append((self.ticket, ready))
         return self.ticket
+
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        """Take what a Ready with nothing else would have."""
+        return self.write(ready_of(entries, commit))
 
     def apply(self, entries: Sequence[Entry]) -> None:
         """Apply what follows the last applied entry."""

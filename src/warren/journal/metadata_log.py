@@ -128,10 +128,14 @@ class MetadataLog:
         if hard is not None and (hard.term, hard.vote) != (self.hard.term, self.hard.vote):
             self.hard = VoteState(hard.term, hard.vote)
             self._add(HARD, encode_hard_state(self.hard))
-        for entry in ready.entries:
+        return self.append(ready.entries, ready.commit)
+
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        """Take entries for the next batch; return the number of this write."""
+        for entry in entries:
             assert entry.index == self.last_index() + 1, f"entry {entry.index} behind {self.last_index()}"
             self._entries.append(entry)
-            self._add(ENTRY, self._record_of(entry, ready.commit))
+            self._add(ENTRY, self._record_of(entry, commit))
         self.ticket += 1
         return self.ticket
 

@@ -1,5 +1,6 @@
 cimport cython
 
+from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.replica cimport Replica
 
 cdef object _CHANGE
@@ -10,8 +11,8 @@ cdef class RaftDriver:
     cdef object _machine
     cdef object _send
     cdef object _waiting
-    cdef object _ticket
-    cdef object _synced
+    cdef long long _ticket
+    cdef long long _synced
     cdef bint _is_flushing
     cdef object _incarnation
     cdef object _read_number
@@ -24,9 +25,10 @@ cdef class RaftDriver:
     cpdef written(self, ticket)
     cdef bint _begin(self) except -1
     cdef bint _begin_alone(self) except -1
-    cdef _write(self, ready)
+    cdef _note_ticket(self, long long ticket)
     @cython.locals(replica=Replica)
     cdef bint _finish_write(self) except -1
+    @cython.locals(entry=Entry)
     cpdef _apply(self, entries)
     cdef _ask_again(self)
     cdef _answer_reads(self)

@@ -38,6 +38,10 @@ class DriverLog(Protocol):
         """
         ...
 
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        """Write `entries` as those of a Ready with this commit index and nothing else; returns as `write`."""
+        ...
+
 
 class StateMachine(Protocol):
     """Port: what the entries are for."""
@@ -73,9 +77,9 @@ class RaftDriver:
         self._log = log
         self._machine = machine
         self._send = send
-        # Readys with something that waits for a write, in order, each with the ticket that it waits for. One
-        # with neither messages nor `written` is from `Replica.begin_alone`.
-        self._waiting: deque[tuple[int, Ready]] = deque()
+        # Readys with something that waits for a write, and entries of `Replica.begin_alone`, in order, each
+        # with the ticket that it waits for.
+        self._waiting: deque[tuple[int, Ready | tuple[Entry, ...]]] = deque()
         # The last ticket handed out, and the last one that is synced.
         self._ticket = 0
         self._synced = 0
@@ -172,7 +176,7 @@ class RaftDriver:
             self._send(ready.messages)
         # A commit index alone is not worth a write: the next one tells of it.
         if ready.must_sync or ready.snapshot is not None:
-            self._write(ready)
+            self._note_ticket(self._log.write(ready))
         if ready.messages_after or ready.written is not None:
             self._waiting.append((self._ticket, ready))
         if ready.committed:
@@ -189,15 +193,14 @@ class RaftDriver:
 
     def _begin_alone(self) -> bool:
         """Begin to write what was proposed to the only member; return False if there is nothing."""
-        ready = self.replica.begin_alone()
-        if ready is None:
+        entries = self.replica.begin_alone()
+        if not entries:
             return False
-        self._write(ready)
-        self._waiting.append((self._ticket, ready))
+        self._note_ticket(self._log.append(entries, self.replica.log.commit))
+        self._waiting.append((self._ticket, entries))
         return True
 
-    def _write(self, ready: Ready) -> None:
-        ticket = self._log.write(ready)
+    def _note_ticket(self, ticket: int) -> None:
         assert ticket >= self._ticket, f"ticket {ticket} after {self._ticket}"
         self._ticket = ticket
 
@@ -206,9 +209,9 @@ class RaftDriver:
         if not self._waiting or self._waiting[0][0] > self._synced:
             return False
         _, ready = self._waiting.popleft()
-        if ready.written is None and not ready.messages_after:
-            if self.replica.written_alone(ready.entries):
-                self._apply(ready.entries)
+        if isinstance(ready, tuple):
+            if self.replica.written_alone(ready):
+                self._apply(ready)
             return True
         if ready.snapshot is not None:
             self._machine.install(ready.snapshot)

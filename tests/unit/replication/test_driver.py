@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.replication.raft.memory_storage import MemoryStorage
+from tests.unit.replication.raft.memory_storage import MemoryStorage, ready_of
 
 from warren.replication.driver import RaftDriver
 from warren.replication.raft.change import (
@@ -57,6 +57,9 @@ class Member:
         if self.is_volatile:
             self.sync()
         return self.ticket
+
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        return self.write(ready_of(entries, commit))
 
     def apply(self, entries: Sequence[Entry]) -> None:
         if self.error is not None:

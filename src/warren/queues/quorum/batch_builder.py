@@ -197,6 +197,10 @@ class BatchBuilder:
         reaches = self._reaches
         if not reaches:
             return ()
+        if len(reaches) == 1:
+            # As usual: most queues have one level.
+            level, position = reaches.popitem()
+            return (Reach(level, position),)
         self._reaches = {}
         return tuple([Reach(level, reaches[level]) for level in sorted(reaches)])
 
@@ -225,7 +229,9 @@ class BatchBuilder:
         if self._settled_level != _NO_LEVEL:
             first = self._settled_first
             count = self._settled_end - first
-            run = SettledRun(self._settled_level, first, count, self._settled_bytes, self._settled_reason)
+            run = SettledRun(self._settled_level, first, count)
+            # Keywords would cost more than all the rest of this.
+            run.size, run.reason = self._settled_bytes, self._settled_reason
             self._settled.append(run)
             self._settled_level = _NO_LEVEL
 
@@ -252,7 +258,7 @@ def _joined(runs: list[SettledRun]) -> list[SettledRun]:
             and run.reason is last.reason
         ):
             count, size = last.count + run.count, last.size + run.size
-            joined[-1] = SettledRun(run.level, last.first, count, size, run.reason)
+            joined[-1] = SettledRun(run.level, last.first, count, size=size, reason=run.reason)
         else:
             joined.append(run)
     return joined

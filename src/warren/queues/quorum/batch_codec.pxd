@@ -15,6 +15,28 @@ cdef Py_ssize_t _SETTLE_SIZE
 
 @cython.final
 @cython.no_gc
+cdef class Enqueue(Value):
+    cdef readonly object enqueuer
+    cdef readonly uint64_t first
+    cdef readonly uint64_t count
+
+@cython.final
+@cython.no_gc
+cdef class Reach(Value):
+    cdef readonly int level
+    cdef readonly uint64_t position
+
+@cython.final
+@cython.no_gc
+cdef class SettledRun(Value):
+    cdef readonly int level
+    cdef readonly uint64_t first
+    cdef readonly uint64_t count
+    cdef public uint64_t size
+    cdef public object reason
+
+@cython.final
+@cython.no_gc
 cdef class QuorumBatch(Value):
     cdef public tuple runs
     cdef public tuple enqueued
@@ -25,14 +47,15 @@ cdef class QuorumBatch(Value):
     cdef public tuple forgotten
 
 @cython.locals(
-    enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, at=Py_ssize_t, level=uint64_t, position=uint64_t
+    enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, at=Py_ssize_t, level=uint64_t,
+    position=uint64_t, numbers=Enqueue, reach=Reach, positions=SettledRun,
 )
 cpdef bytes encode(QuorumBatch batch)
 cdef Py_ssize_t _encoded_size(QuorumBatch batch) except -1
 cdef Py_ssize_t _section_size(tuple items, Py_ssize_t item_size) except -1
 cdef Py_ssize_t _put_section(bytearray data, Py_ssize_t at, int kind, Py_ssize_t count) except -1
 cdef Py_ssize_t _put_rows(bytearray data, Py_ssize_t at, int kind, list rows) except -1
-@cython.locals(count=int64_t)
+@cython.locals(count=int64_t, each=Enqueue)
 cdef bint _divides(tuple enqueued, tuple runs) except -1
-@cython.locals(first=uint64_t, behind=uint64_t, level=uint64_t)
+@cython.locals(first=uint64_t, behind=uint64_t, level=uint64_t, run=SettledRun)
 cdef bint _is_in_order(tuple settled) except -1

@@ -109,19 +109,33 @@ class Enqueuer(Struct, frozen=True, order=True):
     incarnation: int
 
 
-class Enqueue(Struct, frozen=True):
+class Enqueue(Value):
     """`count` messages of the entry, numbered by `enqueuer` from `first` on."""
 
-    enqueuer: Enqueuer
-    first: int
-    count: int
+    __slots__ = ("count", "enqueuer", "first")
+
+    def __init__(self, enqueuer: Enqueuer, first: int, count: int) -> None:
+        self.enqueuer = enqueuer
+        self.first = first
+        self.count = count
+
+    def fields(self) -> tuple[object, ...]:
+        """Enqueuer, first number and count."""
+        return self.enqueuer, self.first, self.count
 
 
-class Reach(Struct, frozen=True):
+class Reach(Value):
     """No message at or above `position` of `level` was ever handed out."""
 
-    level: int
-    position: int
+    __slots__ = ("level", "position")
+
+    def __init__(self, level: int, position: int) -> None:
+        self.level = level
+        self.position = position
+
+    def fields(self) -> tuple[object, ...]:
+        """Level and position."""
+        return self.level, self.position
 
 
 class ReturnedRun(Struct, frozen=True):
@@ -144,14 +158,29 @@ class HeldRun(Struct, frozen=True):
     hold: HoldReason
 
 
-class SettledRun(Struct, frozen=True):
-    """Messages that left the queue, with the sum of their sizes in bytes."""
+class SettledRun(Value):
+    """`count` messages that left the queue, `size` bytes in all, from position `first` of `level` on."""
 
-    level: int
-    first: int
-    count: int
-    size: int
-    reason: SettleReason
+    __slots__ = ("count", "first", "level", "reason", "size")
+
+    def __init__(
+        self,
+        level: int,
+        first: int,
+        count: int,
+        *,
+        size: int = 0,
+        reason: SettleReason = SettleReason.ACKNOWLEDGED,
+    ) -> None:
+        self.level = level
+        self.first = first
+        self.count = count
+        self.size = size
+        self.reason = reason
+
+    def fields(self) -> tuple[object, ...]:
+        """Level, first position, count, size and reason."""
+        return self.level, self.first, self.count, self.size, self.reason
 
 
 class QuorumBatch(Value):
@@ -193,12 +222,12 @@ def encode(batch: QuorumBatch) -> bytes:
     data, at = bytearray(_encoded_size(batch)), 1
     if enqueued:
         at = _put_section(data, at, _ENQUEUE, len(enqueued))
-        for each in enqueued:
-            enqueuer = each.enqueuer
+        for numbers in enqueued:
+            enqueuer = numbers.enqueuer
             put(data, at, 2, enqueuer.node)
             put(data, at + 2, 8, enqueuer.incarnation)
-            put(data, at + 10, 8, each.first)
-            put(data, at + 18, 4, each.count)
+            put(data, at + 10, 8, numbers.first)
+            put(data, at + 18, 4, numbers.count)
             at += _ENQUEUE_SIZE
     if reaches:
         at = _put_section(data, at, _REACH, len(reaches))
@@ -212,12 +241,12 @@ def encode(batch: QuorumBatch) -> bytes:
         at = _put_rows(data, at, _HOLD, [_held_row(run) for run in batch.held])
     if settled:
         at = _put_section(data, at, _SETTLE, len(settled))
-        for run in settled:
-            level, position = run.level, run.first
+        for positions in settled:
+            level, position = positions.level, positions.first
             put(data, at, 8, level << _LEVEL_SHIFT | position)
-            put(data, at + 8, 4, run.count)
-            put(data, at + 12, 8, run.size)
-            data[at + 20] = run.reason
+            put(data, at + 8, 4, positions.count)
+            put(data, at + 12, 8, positions.size)
+            data[at + 20] = positions.reason
             at += _SETTLE_SIZE
     if batch.forgotten:
         at = _put_rows(data, at, _FORGET, [(each.node, each.incarnation) for each in batch.forgotten])
@@ -284,7 +313,7 @@ def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
             HeldRun(*_place(key), count, HoldReason(hold)) for key, count, hold in rows.get(_HOLD, ())
         ),
         settled=tuple(
-            SettledRun(*_place(key), count, size, SettleReason(reason))
+            SettledRun(*_place(key), count, size=size, reason=SettleReason(reason))
             for key, count, size, reason in rows.get(_SETTLE, ())
         ),
         forgotten=tuple(Enqueuer(*row) for row in rows.get(_FORGET, ())),

@@ -8,6 +8,8 @@ from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
 from warren.queues.quorum.batch_codec cimport QuorumBatch, encode
 from warren.queues.quorum.machine cimport QuorumMachine
+from warren.queues.quorum.raft_storage cimport QuorumPayload
+from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.replica cimport Replica
 from warren.replication.driver cimport RaftDriver
 from warren.store.cursor cimport QueueCursor
@@ -17,6 +19,7 @@ from warren.store.message_store cimport MessageStore
 
 cdef int _BODY_ON_DISK
 cdef int64_t _BATCH_SIZE
+cdef int64_t _COMPACTED_SIZE_ALONE
 cdef object _ACKNOWLEDGED
 
 cdef class QuorumGroup:
@@ -50,19 +53,21 @@ cdef class QuorumGroup:
     cpdef returned(self, int level, Delivery delivery, int64_t ready_at)
     cpdef uint64_t reach(self, int level) except? 0
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
+    @cython.locals(entry=Entry)
     cpdef apply(self, entries)
     cpdef prepare(self)
     cpdef written(self, ticket)
     @cython.final
-    cdef _compact(self, last)
+    @cython.locals(size=int64_t)
+    cdef _compact(self, Entry last)
     @cython.final
     cdef PendingBatch _next_batch(self)
     @cython.final
-    @cython.locals(batch=QuorumBatch)
+    @cython.locals(batch=QuorumBatch, payload=QuorumPayload, commands=bytes)
     cdef bint _propose(self, PendingBatch pending) except -1
     @cython.final
     @cython.locals(pending=PendingBatch, batch=QuorumBatch, run=PositionRun)
-    cdef _apply_proposed(self, entry)
+    cdef _apply_proposed(self, Entry entry)
     @cython.final
     cdef BatchBuilder _room(self)
     @cython.final

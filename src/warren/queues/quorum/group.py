@@ -23,6 +23,7 @@ from typing import Protocol
 from warren.limits_raft import (
     GROUP_COMPACTED_ENTRIES,
     GROUP_COMPACTED_SIZE,
+    GROUP_COMPACTED_SIZE_ALONE,
     QUORUM_BATCH_SIZE,
     REACH_AHEAD_MAX,
     REACH_AHEAD_MIN,
@@ -53,6 +54,7 @@ from warren.store.recovered_queue import RecoveredQueue
 
 _BODY_ON_DISK = BODY_ON_DISK
 _BATCH_SIZE = QUORUM_BATCH_SIZE
+_COMPACTED_SIZE_ALONE = GROUP_COMPACTED_SIZE_ALONE
 # Looked up once: an attribute of an enum costs as much as the rest of settling a message.
 _ACKNOWLEDGED = SettleReason.ACKNOWLEDGED
 
@@ -202,7 +204,7 @@ class QuorumGroup:
             return
         level = cursor.level
         for low, high in self._log.logical_ranges(level, first, end):
-            self._room().settle_run(SettledRun(level, low, high - low, 0, SettleReason.PURGED))
+            self._room().settle_run(SettledRun(level, low, high - low, reason=SettleReason.PURGED))
         pending = self._pending
         store = self._store
         pending.callbacks.append(lambda: store.finish(cursor, first, end))
@@ -511,11 +513,15 @@ class QuorumGroup:
     def _compact(self, last: Entry) -> None:
         """Replace the entries by a snapshot if they are many."""
         log = self._log
-        if not self.is_open or (
-            last.index - log.snapshot.index < GROUP_COMPACTED_ENTRIES and log.tail_size < GROUP_COMPACTED_SIZE
-        ):
+        size = log.tail_size
+        if not self.is_open or size < _COMPACTED_SIZE_ALONE:
             return
-        self._replace_entries(last.index)
+        if (
+            (self._driver.replica.is_only_member() and size >= len(log.snapshot.machine))
+            or last.index - log.snapshot.index >= GROUP_COMPACTED_ENTRIES
+            or size >= GROUP_COMPACTED_SIZE
+        ):
+            self._replace_entries(last.index)
 
     def _replace_entries(self, index: int) -> None:
         """Replace the entries up to `index`, the last one that is applied, by a snapshot."""

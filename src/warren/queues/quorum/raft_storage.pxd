@@ -1,7 +1,15 @@
 cimport cython
 
+from warren.model.value cimport Value
+from warren.replication.raft.raft_messages cimport Entry
 from warren.store.group_log cimport GroupLog
 from warren.store.group_record cimport GroupEntry
+
+@cython.final
+@cython.no_gc
+cdef class QuorumPayload(Value):
+    cdef readonly tuple runs
+    cdef readonly bytes commands
 
 cdef class GroupStorage:
     cdef GroupLog _log
@@ -17,6 +25,6 @@ cdef class GroupStorage:
     @cython.locals(log=GroupLog)
     cpdef write(self, ready)
     cdef _replace(self, snapshot)
-    @cython.locals(log=GroupLog, stored=GroupEntry, runs=tuple, commands=bytes)
-    cdef _append(self, entries, commit)
+    @cython.locals(log=GroupLog, entry=Entry, stored=GroupEntry, payload=QuorumPayload)
+    cpdef append(self, entries, commit)
     cdef _entry(self, index)

@@ -14,6 +14,7 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.limits_raft import CHANGE_MEMBERS_MAX
+from warren.model.value import Value
 from warren.queues.quorum.batch_codec import VERSION
 from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.replication.raft.change import Configuration
@@ -32,11 +33,18 @@ _HEAD = Layout(">BBHHHH")
 _REPLICA = Layout(">I")
 
 
-class QuorumPayload(Struct, frozen=True, gc=False):
+class QuorumPayload(Value):
     """What an entry of a quorum queue has: the positions of its messages, and encoded commands."""
 
-    runs: tuple[PositionRun, ...] = ()
-    commands: bytes = b""
+    __slots__ = ("commands", "runs")
+
+    def __init__(self, runs: tuple[PositionRun, ...], commands: bytes) -> None:
+        self.runs = runs
+        self.commands = commands
+
+    def fields(self) -> tuple[object, ...]:
+        """Runs and commands."""
+        return self.runs, self.commands
 
     @property
     def size(self) -> int:
@@ -128,7 +136,30 @@ class GroupStorage:
         if ready.snapshot is not None:
             self._replace(ready.snapshot)
         if ready.entries:
-            self._append(ready.entries, ready.commit)
+            self.append(ready.entries, ready.commit)
+        return log.ticket
+
+    def append(self, entries: Sequence[Entry], commit: int) -> int:
+        """Write `entries`, and with them that everything up to `commit` is committed; as `write` does."""
+        log, written = self._log, self._written
+        first = entries[0].index
+        if first <= log.last:
+            log.cut(first)
+        while written and written[-1].index >= first:
+            written.pop()
+        while written and written[0].index < log.first:
+            written.popleft()
+        for entry in entries:
+            stored = GroupEntry(entry.index, entry.term, commit, entry.kind)
+            # Keywords would cost more than all the rest of this.
+            if isinstance(entry.payload, QuorumPayload):
+                payload: QuorumPayload = entry.payload
+                stored.runs, stored.commands = payload.runs, payload.commands
+            else:
+                assert isinstance(entry.payload, bytes), f"the payload of {entry} is one of another queue"
+                stored.commands = entry.payload
+            log.append(stored)
+            written.append(entry)
         return log.ticket
 
     def _replace(self, snapshot: Snapshot) -> None:
@@ -144,29 +175,6 @@ class GroupStorage:
             ),
             payload.ends,
         )  # fmt: skip
-
-    def _append(self, entries: Sequence[Entry], commit: int) -> None:
-        log, written = self._log, self._written
-        first = entries[0].index
-        if first <= log.last:
-            log.cut(first)
-        while written and written[-1].index >= first:
-            written.pop()
-        while written and written[0].index < log.first:
-            written.popleft()
-        for entry in entries:
-            payload = entry.payload
-            runs: tuple[PositionRun, ...] = ()
-            if isinstance(payload, QuorumPayload):
-                runs, commands = payload.runs, payload.commands
-            else:
-                assert isinstance(payload, bytes), f"entry {entry.index} has a payload of another queue"
-                commands = payload
-            stored = GroupEntry(entry.index, entry.term, commit, entry.kind)
-            # Keywords would cost more than all the rest of this.
-            stored.runs, stored.commands = runs, commands
-            log.append(stored)
-            written.append(entry)
 
     def _entry(self, index: int) -> Entry:
         """Entry `index`, as it was proposed or as the log has it."""
@@ -209,5 +217,5 @@ def _read(log: GroupLog, index: int) -> Entry:
     kind = EntryKind(found.kind)
     if kind is EntryKind.NORMAL and (found.runs or found.commands):
         payload = QuorumPayload(found.runs, found.commands)
-        return Entry(found.term, index, kind, payload, payload.size)
-    return Entry(found.term, index, kind, found.commands, len(found.commands))
+        return Entry(found.term, index, kind, payload, size=payload.size)
+    return Entry(found.term, index, kind, found.commands, size=len(found.commands))

@@ -73,7 +73,10 @@ def propose_payload(state: RaftState, payload: object, size: int) -> int:
     if not _takes_proposals(state) or not _has_room(state, size):
         return 0
     index = state.log.last_index() + 1
-    _append_all(state, [Entry(state.term, index, _NORMAL, payload, size)], size)
+    entry = Entry(state.term, index, _NORMAL, payload)
+    # A keyword would cost more than the rest.
+    entry.size = size
+    _append_all(state, [entry], size)
     broadcast_appends(state)
     return index
 
@@ -137,7 +140,7 @@ def append(state: RaftState, entries: Sequence[Entry]) -> bool:
         return False
     term, index = state.term, state.log.last_index()
     numbered = [
-        Entry(term, index + place, entry.kind, entry.payload, entry.size)
+        Entry(term, index + place, entry.kind, entry.payload, size=entry.size)
         for place, entry in enumerate(entries, start=1)
     ]
     _append_all(state, numbered, size)

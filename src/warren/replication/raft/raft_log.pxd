@@ -1,5 +1,7 @@
 cimport cython
 
+from warren.replication.raft.raft_messages cimport Entry
+
 cdef object _CHANGE
 
 cdef class RaftLog:
@@ -11,12 +13,12 @@ cdef class RaftLog:
     cdef object _batches
     cdef object _changes
     cdef list _entries
-    cdef readonly object applied
-    cdef readonly object applying
-    cdef readonly object commit
-    cdef readonly object in_progress
+    cdef readonly long long applied
+    cdef readonly long long applying
+    cdef readonly long long commit
+    cdef readonly long long in_progress
     cdef readonly bint is_snapshot_in_progress
-    cdef readonly object offset
+    cdef readonly long long offset
     cdef readonly object snapshot
 
     cpdef first_index(self)
@@ -42,15 +44,19 @@ cdef class RaftLog:
     cpdef next_snapshot(self)
     cpdef hand_over(self)
     cpdef written(self, index, term)
-    cpdef commit_written(self, entries)
+    @cython.locals(first=Entry, last=Entry)
+    cpdef commit_written(self, tuple entries)
     cpdef tuple next_committed(self, bint is_unstable_allowed)
     cpdef applicable(self, bint is_unstable_allowed)
+    @cython.locals(last=Entry, index=cython.longlong)
     cpdef apply_handed_out(self, entries, bint is_unstable_allowed)
     cpdef has_applied(self, index)
+    @cython.locals(entry=Entry)
     cdef _note_changes(self, entries)
 
 cpdef entry_bytes(entry)
 cpdef entries_bytes(entries)
-cpdef payload_bytes(entries)
+@cython.locals(entry=Entry, size=cython.longlong)
+cpdef long long payload_bytes(entries) except -1
 @cython.locals(count=Py_ssize_t)
 cdef list _limited(list entries, bytes_max)

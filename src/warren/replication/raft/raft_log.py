@@ -289,9 +289,9 @@ class RaftLog:
 
     def commit_written(self, entries: Sequence[Entry]) -> None:
         """Note that the storage has `entries`, the first of the tail, and that they are being applied."""
-        last = entries[-1]
-        assert entries[0].index == self.offset == self.applying + 1, (
-            f"entry {entries[0].index} is written behind {self.offset - 1} and {self.applying}"
+        first, last = entries[0], entries[-1]
+        assert first.index == self.offset == self.applying + 1, (
+            f"entry {first.index} is written behind {self.offset - 1} and {self.applying}"
         )
         self.written(last.index, last.term)
         self.commit_to(last.index)
@@ -321,7 +321,8 @@ class RaftLog:
 
     def apply_handed_out(self, entries: Sequence[Entry], is_unstable_allowed: bool) -> None:
         """Note that entries are being applied."""
-        index = entries[-1].index
+        last = entries[-1]
+        index = last.index
         self.applying = index
         payloads = payload_bytes(entries)
         size = payloads + ENTRY_OVERHEAD_BYTES * len(entries)

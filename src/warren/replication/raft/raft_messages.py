@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
+from warren.model.value import Value
 from warren.replication.raft.change import Configuration
 
 # No replica: nobody was voted for, or nobody leads.
@@ -22,15 +23,30 @@ class EntryKind(IntEnum):
     CHANGE = 1
 
 
-class Entry(Struct, frozen=True, gc=False):
+class Entry(Value):
     """One entry of the log."""
 
-    term: int
-    index: int
-    kind: EntryKind = EntryKind.NORMAL
-    # The core never looks into what belongs to the state machine; it knows its size only.
-    payload: object = b""
-    size: int = 0
+    __slots__ = ("index", "kind", "payload", "size", "term")
+
+    def __init__(
+        self,
+        term: int,
+        index: int,
+        kind: EntryKind = EntryKind.NORMAL,
+        payload: object = b"",
+        *,
+        size: int = 0,
+    ) -> None:
+        self.term = term
+        self.index = index
+        self.kind = kind
+        # The core never looks into what belongs to the state machine; it knows its size only.
+        self.payload = payload
+        self.size = size
+
+    def fields(self) -> tuple[object, ...]:
+        """Term, index, kind, payload and size."""
+        return self.term, self.index, self.kind, self.payload, self.size
 
 
 class EntryId(Struct, frozen=True, order=True):

@@ -2,6 +2,7 @@ cimport cython
 
 from warren.replication.raft.leadership cimport propose_payload
 from warren.replication.raft.raft_log cimport RaftLog
+from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.state cimport RaftState
 
 cdef object _LEADER
@@ -15,11 +16,15 @@ cdef dict _AS_LEADER
 
 cdef class Replica:
     cdef RaftState _state
-    cdef object _durable_term
-    cdef object _hard_state
-    cdef object _soft_state
+    cdef long long _durable_term
+    cdef long long _told_term
+    cdef object _told_vote
+    cdef long long _told_commit
+    cdef object _told_leader
+    cdef object _told_role
 
     cpdef bint leads(self) except -1
+    cpdef bint is_only_member(self) except -1
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
     cpdef append_alone(self)
@@ -36,9 +41,9 @@ cdef class Replica:
     @cython.locals(state=RaftState, log=RaftLog)
     cpdef bint is_alone(self) except -1
     @cython.locals(state=RaftState)
-    cpdef begin_alone(self)
-    @cython.locals(state=RaftState)
-    cpdef bint written_alone(self, entries) except -1
+    cpdef tuple begin_alone(self)
+    @cython.locals(state=RaftState, first=Entry, last=Entry)
+    cpdef bint written_alone(self, tuple entries) except -1
     @cython.locals(state=RaftState)
     cdef bint _waits_for_term(self) except -1
     @cython.locals(state=RaftState)

@@ -49,7 +49,9 @@ _FROM_LEADER = frozenset({MessageKind.APPEND, MessageKind.HEARTBEAT, MessageKind
 class Replica:
     """One replica. Not to be entered again from a port."""
 
-    __slots__ = ("_durable_term", "_hard_state", "_soft_state", "_state")
+    __slots__ = (
+        "_durable_term", "_state", "_told_commit", "_told_leader", "_told_role", "_told_term", "_told_vote",
+    )  # fmt: skip
 
     def __init__(
         self, replica: int, dependencies: RaftDependencies, settings: RaftSettings, *, applied: int = 0
@@ -62,8 +64,9 @@ class Replica:
         state.log.restart(max(hard.commit, state.log.commit), applied)
         membership.switch(state, configuration)
         state.become_follower(state.term, NOBODY)
-        self._hard_state = state.hard_state
-        self._soft_state = state.soft_state
+        # What the last Ready has told of the hard and of the soft state.
+        self._told_term, self._told_vote, self._told_commit = state.term, state.vote, state.log.commit
+        self._told_leader, self._told_role = state.leader, state.role
         # Messages of a higher term wait for the storage.
         self._durable_term = state.term
         state.trace.event(
@@ -90,6 +93,10 @@ class Replica:
     def leads(self) -> bool:
         """Return whether this replica leads, as far as it knows."""
         return self._state.role is _LEADER
+
+    def is_only_member(self) -> bool:
+        """Return whether this replica is a voter without any other member, learners too."""
+        return self._state.is_only_member
 
     @property
     def log(self) -> RaftLog:
@@ -133,7 +140,7 @@ class Replica:
         """
         if self._state.role is _LEADER:
             return propose_payload(self._state, payload, size)
-        return self._propose(Entry(0, 0, EntryKind.NORMAL, payload, size))
+        return self._propose(Entry(0, 0, EntryKind.NORMAL, payload, size=size))
 
     def append_alone(self) -> EntryId | None:
         """Append an entry that counts as written, committed and applied; None if that is not permitted.
@@ -166,7 +173,7 @@ class Replica:
         if state.role is Role.LEADER and leadership.hands_over_before(state, change):
             return 0
         payload = encode_change(change)
-        return self._propose(Entry(0, 0, EntryKind.CHANGE, payload, len(payload)))
+        return self._propose(Entry(0, 0, EntryKind.CHANGE, payload, size=len(payload)))
 
     def read_index(self, context: bytes) -> None:
         """Ask for the index that a read must see; it comes as a read state with the same context."""
@@ -349,26 +356,23 @@ class Replica:
         """Return what is to be done, None if there is nothing; what it returns counts as begun."""
         state = self._state
         log = state.log
-        before, soft = self._hard_state, self._soft_state
         is_unstable_allowed = not state.settings.async_storage
         entries = log.next_unstable()
         snapshot = log.next_snapshot()
         committed = log.next_committed(is_unstable_allowed)
-        has_term_changed = state.term != before.term or state.vote != before.vote
-        has_hard_changed = has_term_changed or log.commit != before.commit
-        has_soft_changed = state.leader != soft.leader or state.role is not soft.role
+        has_term_changed = state.term != self._told_term or state.vote != self._told_vote
+        has_hard_changed = has_term_changed or log.commit != self._told_commit
+        has_soft_changed = state.leader != self._told_leader or state.role is not self._told_role
         if not (
             entries or committed or has_hard_changed or has_soft_changed or snapshot is not None
             or state.messages or state.messages_after or state.read_states
         ):  # fmt: skip
             return None
-        if has_hard_changed:
-            self._hard_state = state.hard_state
-        if has_soft_changed:
-            self._soft_state = state.soft_state
+        self._told_term, self._told_vote, self._told_commit = state.term, state.vote, log.commit
+        self._told_leader, self._told_role = state.leader, state.role
         messages, messages_after = self._take_messages()
         ready = Ready(
-            self._hard_state if has_hard_changed else None,
+            state.hard_state if has_hard_changed else None,
             entries,
             snapshot,
             bool(entries) or has_term_changed,
@@ -377,7 +381,7 @@ class Replica:
             messages_after,
             self._expected_acknowledgement(snapshot),
             committed,
-            self._soft_state if has_soft_changed else None,
+            state.soft_state if has_soft_changed else None,
             tuple(state.read_states),
         )
         if state.read_states:
@@ -393,36 +397,32 @@ class Replica:
         It leads, has no other member (learners too), its term is synced, and no change, read or snapshot is
         on its way. Then `begin_alone` and `written_alone` lead to the same as `ready`, `step` and `written`.
         """
-        state, told = self._state, self._hard_state
+        state = self._state
         log = state.log
         return (
             state.role is _LEADER
-            and self._soft_state.role is _LEADER
-            and not state.peers
-            and state.id in state.progress
-            and not state.is_learner
-            and not state.configuration.outgoing
-            and state.settings.async_storage
-            and state.term == told.term == self._durable_term
+            and self._told_role is _LEADER
+            and state.is_only_member
+            and state.is_storage_asynchronous
+            and state.term == self._told_term == self._durable_term
             and state.pending_change <= log.applied
-            and log.commit == told.commit == log.applying
+            and log.commit == self._told_commit == log.applying
             and log.snapshot is None
             and not (state.messages or state.pending_reads or state.read_states)
         )
 
-    def begin_alone(self) -> Ready | None:
-        """Return the entries that are to be written, None if there are none; only while `is_alone`.
+    def begin_alone(self) -> tuple[Entry, ...]:
+        """Return the entries that are to be written, as the only thing to be done; only while `is_alone`.
 
         When they are synced, and all before them, `written_alone` is told.
         """
         state = self._state
         entries = state.log.next_unstable()
-        if not entries:
-            return None
-        # This replica is the only one that would be told that it has them.
-        state.messages_after = []
-        state.log.hand_over()
-        return Ready(None, entries, None, True, state.log.commit, (), (), None, (), None, ())
+        if entries:
+            # This replica is the only one that would be told that it has them.
+            state.messages_after = []
+            state.log.hand_over()
+        return entries
 
     def written_alone(self, entries: Sequence[Entry]) -> bool:
         """Note that the entries of a `begin_alone` are synced, and all before them.
@@ -430,11 +430,11 @@ class Replica:
         Return True if that commits them: they are to be applied now, as `Ready.committed`. If it is False
         this replica does not decide alone any more, and `ready` tells what follows.
         """
-        state, last = self._state, entries[-1]
-        if last.term == state.term and entries[0].index == state.log.offset and self.is_alone():
+        state, first, last = self._state, entries[0], entries[-1]
+        if last.term == state.term and first.index == state.log.offset and self.is_alone():
             state.progress[state.id].matches(last.index)
             state.log.commit_written(entries)
-            self._hard_state = state.hard_state
+            self._told_commit = state.log.commit
             return True
         own = RaftMessage(MessageKind.APPEND_RESPONSE, state.id, state.id, last.term, last.index)
         self.step(own)

@@ -9,13 +9,15 @@ cdef class RaftState:
     cdef readonly object chance
     cdef readonly object trace
     cdef readonly RaftLog log
-    cdef public object term
+    cdef public long long term
     cdef public object vote
     cdef public object leader
     cdef public object role
     cdef public object configuration
     cdef public object configuration_index
     cdef public bint is_learner
+    cdef public bint is_only_member
+    cdef readonly bint is_storage_asynchronous
     cdef readonly dict progress
     cdef readonly list peers
     cdef public dict votes
@@ -27,7 +29,7 @@ cdef class RaftState:
     cdef public object transfer_to
     cdef public object storage_due
     cdef public Py_ssize_t storage_elapsed
-    cdef public object pending_change
+    cdef public long long pending_change
     cdef public object uncommitted_bytes
     cdef public object reads
     cdef public list pending_reads

@@ -36,7 +36,8 @@ class RaftState:
 
     __slots__ = (
         "chance", "configuration", "configuration_index", "election_elapsed", "election_timeout",
-        "heartbeat_elapsed", "id", "is_learner", "leader", "log", "messages", "messages_after",
+        "heartbeat_elapsed", "id", "is_learner", "is_only_member", "is_storage_asynchronous", "leader", "log",
+        "messages", "messages_after",
         "peers", "pending_change", "pending_reads", "progress", "read_states", "reads", "role", "settings",
         "storage_due", "storage_elapsed", "term", "trace", "transfer_to", "uncommitted_bytes", "vote",
         "votes",
@@ -57,6 +58,9 @@ class RaftState:
         # Index of the snapshot that the configuration came with: it contains every change up to here.
         self.configuration_index = 0
         self.is_learner = False
+        # True if this replica is a voter, and there is no other member.
+        self.is_only_member = False
+        self.is_storage_asynchronous = settings.async_storage
         # Of each member, in ascending order; only a leader's are true. Replaced by `set_progress` only.
         self.progress: dict[int, Progress] = {}
         # All other members and their progress.

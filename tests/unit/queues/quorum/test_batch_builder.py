@@ -51,14 +51,14 @@ def test_positions_that_are_settled_in_order_are_one_run_with_the_sum_of_their_s
 ) -> None:
     for position in range(5, 105):
         builder.settle(3, position, 10, ACKNOWLEDGED)
-    assert builder.take().settled == (SettledRun(3, 5, 100, 1000, ACKNOWLEDGED),)
+    assert builder.take().settled == (SettledRun(3, 5, 100, size=1000, reason=ACKNOWLEDGED),)
 
 
 def test_positions_that_are_settled_out_of_order_are_joined(builder: BatchBuilder) -> None:
     for position in (7, 5, 9, 6, 8, 20):
         builder.settle(0, position, 1, ACKNOWLEDGED)
-    builder.settle_run(SettledRun(0, 10, 10, 3, ACKNOWLEDGED))
-    assert builder.take().settled == (SettledRun(0, 5, 16, 9, ACKNOWLEDGED),)
+    builder.settle_run(SettledRun(0, 10, 10, size=3, reason=ACKNOWLEDGED))
+    assert builder.take().settled == (SettledRun(0, 5, 16, size=9, reason=ACKNOWLEDGED),)
 
 
 def test_settled_positions_of_other_levels_and_reasons_are_other_runs(builder: BatchBuilder) -> None:
@@ -67,10 +67,10 @@ def test_settled_positions_of_other_levels_and_reasons_are_other_runs(builder: B
     builder.settle(0, 2, 1, EXPIRED)
     builder.settle(0, 1, 1, ACKNOWLEDGED)
     assert builder.take().settled == (
-        SettledRun(0, 1, 1, 1, ACKNOWLEDGED),
-        SettledRun(0, 2, 1, 1, EXPIRED),
-        SettledRun(0, 3, 1, 1, ACKNOWLEDGED),
-        SettledRun(1, 2, 1, 1, ACKNOWLEDGED),
+        SettledRun(0, 1, 1, size=1, reason=ACKNOWLEDGED),
+        SettledRun(0, 2, 1, size=1, reason=EXPIRED),
+        SettledRun(0, 3, 1, size=1, reason=ACKNOWLEDGED),
+        SettledRun(1, 2, 1, size=1, reason=ACKNOWLEDGED),
     )
 
 
@@ -166,7 +166,7 @@ def test_runs_that_continue_those_of_the_batch_before_are_in_the_next_one(builde
         batch = builder.take()
         assert batch.runs == (PositionRun(0, number, 1),)
         assert batch.enqueued == (Enqueue(NODE, number, 1),)
-        assert batch.settled == (SettledRun(0, number, 1, 1, ACKNOWLEDGED),)
+        assert batch.settled == (SettledRun(0, number, 1, size=1, reason=ACKNOWLEDGED),)
 
 
 @pytest.mark.parametrize("command", range(5))

@@ -33,7 +33,9 @@ BATCH = QuorumBatch(
     reaches=(Reach(0, 128), Reach(9, 2**55 + 64)),
     returned=(ReturnedRun(0, 17, 1000, 2, 3, 1_795_000_000_123), ReturnedRun(9, 5, 1, 0, 2**32 - 1)),
     held=tuple(HeldRun(9, 5 * hold, 2, hold) for hold in HoldReason),
-    settled=tuple(SettledRun(0, 100 * reason, 50, 2**40 + reason, reason) for reason in SettleReason),
+    settled=tuple(
+        SettledRun(0, 100 * reason, 50, size=2**40 + reason, reason=reason) for reason in SettleReason
+    ),
     forgotten=(Enqueuer(3, 12),),
 )
 
@@ -150,7 +152,7 @@ def test_numbers_for_another_count_of_messages_are_refused(runs: tuple[PositionR
 
 
 def test_positions_that_are_settled_twice_are_not_encoded() -> None:
-    runs = tuple(SettledRun(0, first, 2, 0, SettleReason.ACKNOWLEDGED) for first in (5, 6))
+    runs = tuple(SettledRun(0, first, 2, size=0, reason=SettleReason.ACKNOWLEDGED) for first in (5, 6))
     with pytest.raises(AssertionError):
         encode(QuorumBatch(settled=runs))
     with pytest.raises(AssertionError):

@@ -29,7 +29,9 @@ FIRST = QuorumBatch(
     runs=(PositionRun(0, 0, 6), PositionRun(4, 0, 1)),
     enqueued=(Enqueue(OTHER, 1, 7),),
     reaches=(Reach(0, 2), Reach(4, 1)),
-    settled=tuple(SettledRun(0, position, 1, 1, SettleReason.ACKNOWLEDGED) for position in (2, 4)),
+    settled=tuple(
+        SettledRun(0, position, 1, size=1, reason=SettleReason.ACKNOWLEDGED) for position in (2, 4)
+    ),
 )
 BODIES: Bodies = {(0, 0): b"a", (0, 1): b"b", (0, 3): b"d", (0, 5): b"f", (4, 0): b"high"}
 ENDS = {0: 6, 4: 1}
@@ -88,7 +90,7 @@ def test_a_newer_snapshot_replaces_entries_machine_and_messages(is_restarted: bo
     # appended in the same run.
     old = QuorumBatch(runs=(PositionRun(0, 0, 3),), enqueued=(Enqueue(Enqueuer(3, 1), 1, 3),))
     follower.append(old, [b"old 0", b"old 1", b"old 2"])
-    settled = (SettledRun(0, 1, 1, 5, SettleReason.DROPPED),)
+    settled = (SettledRun(0, 1, 1, size=5, reason=SettleReason.DROPPED),)
     follower.append(QuorumBatch(settled=settled), [], commit=1)
     void = QuorumBatch(runs=(PositionRun(0, 3, 1),), enqueued=(Enqueue(Enqueuer(3, 1), 4, 1),))
     follower.append(void, [b"void"], commit=2)

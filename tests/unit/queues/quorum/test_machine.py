@@ -43,7 +43,7 @@ def published(*enqueued: Enqueue, runs: tuple[PositionRun, ...] = ()) -> QuorumB
 
 
 def settled(level: int, first: int, count: int) -> QuorumBatch:
-    return QuorumBatch(settled=(SettledRun(level, first, count, 0, ACKNOWLEDGED),))
+    return QuorumBatch(settled=(SettledRun(level, first, count, size=0, reason=ACKNOWLEDGED),))
 
 
 def example(hold: HoldReason = HoldReason.EXPIRED, ready_at: int = 0) -> QuorumMachine:

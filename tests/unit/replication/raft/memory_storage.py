@@ -6,6 +6,7 @@ from typing import Literal
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_log import NOT_NOW
 from warren.replication.raft.raft_messages import Entry, HardState, Snapshot
+from warren.replication.raft.ready import Ready
 
 
 class MemoryStorage:
@@ -73,3 +74,8 @@ class MemoryStorage:
         assert term is not None
         self.log = self.log[index - self.base.index :]
         self.base = Snapshot(index, term, configuration)
+
+
+def ready_of(entries: Sequence[Entry], commit: int) -> Ready:
+    """A Ready with nothing but `entries`, which are written when `commit` is committed."""
+    return Ready(None, tuple(entries), None, True, commit, (), (), None, (), None, ())
