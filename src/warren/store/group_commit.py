@@ -17,7 +17,8 @@ from typing import Protocol
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
-from warren.store.disk import TRANSIENT_ERRNOS, CreateFile, Disk, DiskStep
+from warren.store.disk import TRANSIENT_ERRNOS, CreateFile, Disk, DiskStep, SyncFile, WriteFile
+from warren.store.segment import is_spare
 from warren.store.store_port import StorePort
 
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
@@ -147,10 +148,11 @@ class GroupCommit:
         """Submit the failed batch again, for example when the disk has room again.
 
         Files that it has created whole already keep what is in them: the files behind them may have records.
+        A spare file that it has renamed has its head.
         """
         if self._steps and not self._is_busy:
             sizes = self._disk.names()
-            self._submit([step for step in self._steps if not _is_created(step, sizes)])
+            self._submit([step for step in self._steps if not _is_done(step, sizes)])
 
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write what is pending, then call `on_closed`; it is called after a failure as well."""
@@ -207,6 +209,11 @@ class GroupCommit:
             on_closed()
 
 
-def _is_created(step: DiskStep, sizes: Mapping[str, int]) -> bool:
-    """True if `step` creates a file that is there; `sizes` are those of all files, by name."""
-    return isinstance(step, CreateFile) and sizes.get(step.name) == step.size
+def _is_done(step: DiskStep, sizes: Mapping[str, int]) -> bool:
+    """True if `step` creates a file that is there, or fills a spare file that has another name since.
+
+    `sizes` are those of all files, by name.
+    """
+    if isinstance(step, CreateFile):
+        return sizes.get(step.name) == step.size
+    return isinstance(step, WriteFile | SyncFile) and is_spare(step.name) and step.name not in sizes

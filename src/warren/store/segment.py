@@ -145,8 +145,8 @@ def encode_head(number: int, salt: bytes) -> bytes:
 def was_begun(data: bytes, number: int) -> bool:
     """True if segment `number`, whose file contains `data`, was ever written to.
 
-    A file that was only created is zero, or has a torn head with nothing behind it; a file that was only
-    renamed still has its old head.
+    A file that was only created is zero, or has a torn head with nothing behind it. A spare file has its new
+    head before it is renamed; one that earlier versions of Warren had only renamed still has its old head.
     """
     head = data[:HEAD_SIZE]
     if not any(head) or not data[HEAD_SIZE:].strip(b"\0"):

@@ -200,18 +200,23 @@ class SegmentLog:
         """Create the segment behind the last, with room for a record of `size` bytes."""
         number = self.last.number + 1
         capacity = max(SEGMENT_SIZE, _BEGIN_SIZE + size + _HEAD_SIZE + _SEAL_SIZE)
-        self.last = Segment(number, capacity, is_erased=self._is_erased)
-        self.segments[number] = self.last
-        if capacity == SEGMENT_SIZE and self._spares:
-            self._steps.append(RenameFile(self._spares.pop(), self.last.name))
-        else:
-            self._steps.append(CreateFile(self.last.name, capacity))
-        self._steps.append(SyncDirectory())
+        last = self.last = Segment(number, capacity, is_erased=self._is_erased)
+        self.segments[number] = last
         salt = self._random_bytes(SALT_SIZE)
-        self.last.seed = checksum_seed(number, salt)
-        self._start = 0
-        self._chunks.append(encode_head(number, salt))
-        self._add(encode(BATCH, b"", self.last.seed))
+        head = encode_head(number, salt)
+        last.seed = checksum_seed(number, salt)
+        if capacity == SEGMENT_SIZE and self._spares:
+            # Over what the file had, a torn head could not be told from a damaged one.
+            spare = self._spares.pop()
+            self._steps += [WriteFile(spare, 0, [head]), SyncFile(spare)]
+            self._steps.append(RenameFile(spare, last.name))
+            self._start = SEGMENT_HEAD_SIZE
+        else:
+            self._steps.append(CreateFile(last.name, capacity))
+            self._start = 0
+            self._chunks.append(head)
+        self._steps.append(SyncDirectory())
+        self._add(encode(BATCH, b"", last.seed))
 
     def _add(self, record: bytes) -> None:
         self._chunks.append(record)
