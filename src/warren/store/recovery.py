@@ -396,8 +396,8 @@ class _StoreReader:
         self.damage += damage[len(unreadable) :]
         if not segment.is_sealed:
             self._unsealed.append(segment)
-        is_silent = data[HEAD_SIZE:at] == batch * ((at - HEAD_SIZE) // len(batch))
-        if is_last and is_silent and not damage and len(data) == SEGMENT_SIZE:
+        # The comparison copies the segment twice: it is made for the last one only.
+        if is_last and not damage and len(data) == SEGMENT_SIZE and _has_only(batch, data[HEAD_SIZE:at]):
             self._silent.add(segment.number)
 
     def _lose(self, number: int, at: int, reason: str, messages: int | None) -> None:
@@ -405,6 +405,11 @@ class _StoreReader:
         entry = self._catalog.entries.get(number)
         queues = () if entry is None else entry.queues
         self.damage.append(StoreFileError(segment_name(number), at, reason, messages=messages, queues=queues))
+
+
+def _has_only(record: bytes, data: bytes) -> bool:
+    """True if `data` is `record` any number of times."""
+    return data == record * (len(data) // len(record))
 
 
 def _concerns(error: StoreFileError, since: int) -> bool:
