@@ -17,8 +17,7 @@ from typing import Protocol
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
-from warren.store.disk import TRANSIENT_ERRNOS, CreateFile, Disk, DiskStep, SyncFile, WriteFile
-from warren.store.segment import is_spare
+from warren.store.disk import TRANSIENT_ERRNOS, CreateFile, Disk, DiskStep, RenameFile, SyncFile, WriteFile
 from warren.store.store_port import StorePort
 
 _PENDING_SIZE_MAX = STORE_PENDING_SIZE_MAX
@@ -148,11 +147,10 @@ class GroupCommit:
         """Submit the failed batch again, for example when the disk has room again.
 
         Files that it has created whole already keep what is in them: the files behind them may have records.
-        A spare file that it has renamed has its head.
+        Files that it has renamed have what was written before.
         """
         if self._steps and not self._is_busy:
-            sizes = self._disk.names()
-            self._submit([step for step in self._steps if not _is_done(step, sizes)])
+            self._submit(_left_of(self._steps, self._disk.names()))
 
     def close(self, on_closed: Callable[[], None]) -> None:
         """Write what is pending, then call `on_closed`; it is called after a failure as well."""
@@ -209,11 +207,19 @@ class GroupCommit:
             on_closed()
 
 
-def _is_done(step: DiskStep, sizes: Mapping[str, int]) -> bool:
-    """True if `step` creates a file that is there, or fills a spare file that has another name since.
+def _left_of(steps: list[DiskStep], sizes: Mapping[str, int]) -> list[DiskStep]:
+    """The `steps` but those that create a file that is there, or fill one that they have renamed since.
 
     `sizes` are those of all files, by name.
     """
-    if isinstance(step, CreateFile):
-        return sizes.get(step.name) == step.size
-    return isinstance(step, WriteFile | SyncFile) and is_spare(step.name) and step.name not in sizes
+    renamed = {
+        step.old
+        for step in steps
+        if isinstance(step, RenameFile) and step.old not in sizes and step.new in sizes
+    }
+    return [
+        step
+        for step in steps
+        if not (isinstance(step, CreateFile) and sizes.get(step.name) == step.size)
+        and not (isinstance(step, WriteFile | SyncFile) and step.name in renamed)
+    ]
