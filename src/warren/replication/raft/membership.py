@@ -37,7 +37,7 @@ def switch(state: RaftState, configuration: Configuration) -> None:
     state.trace.event(TraceEvent.CONFIGURATION_SWITCHED, configuration)
     state.is_learner = state.id in configuration.learners
     is_only_voter = configuration.voters == (state.id,) and not configuration.outgoing
-    state.is_only_member = is_only_voter and configuration.members == (state.id,)
+    state.is_only_member = is_only_voter and not state.peers
     if state.role is not Role.LEADER:
         return
     if state.id not in members or state.is_learner:

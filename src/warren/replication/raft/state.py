@@ -37,10 +37,9 @@ class RaftState:
     __slots__ = (
         "chance", "configuration", "configuration_index", "election_elapsed", "election_timeout",
         "heartbeat_elapsed", "id", "is_learner", "is_only_member", "is_storage_asynchronous", "leader", "log",
-        "messages", "messages_after",
-        "peers", "pending_change", "pending_reads", "progress", "read_states", "reads", "role", "settings",
-        "storage_due", "storage_elapsed", "term", "trace", "transfer_to", "uncommitted_bytes", "vote",
-        "votes",
+        "messages", "messages_after", "peers", "pending_change", "pending_reads", "progress", "read_states",
+        "reads", "role", "settings", "storage_due", "storage_elapsed", "term", "trace", "transfer_to",
+        "uncommitted_bytes", "vote", "votes",
     )  # fmt: skip
 
     def __init__(self, replica: int, dependencies: RaftDependencies, settings: RaftSettings) -> None:
