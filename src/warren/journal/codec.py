@@ -243,7 +243,9 @@ class _Layout:
 
     def decode(self, rows: Iterable[list[Any]]) -> list[Any]:
         """The objects with `rows`; raises one of several errors if a row is not one of this class."""
-        rows = [self._whole(row) for row in rows]
+        rows = list(rows)
+        if self._holes or any(len(row) != self._count for row in rows):
+            rows = [self._whole(row) for row in rows]
         for at in self._tables:
             tables: dict[bytes, Mapping[str, Value]] = {b"": NO_ARGUMENTS}
             for row in rows:
@@ -252,8 +254,13 @@ class _Layout:
                     tables[data] = _decode_table(data)
                 row[at] = tables[data]
         for at, decode in self._decoders:
-            for row in rows:
-                row[at] = decode(row[at])
+            if decode in _OPTIONAL:
+                for row in rows:
+                    if row[at] is not None:
+                        row[at] = decode(row[at])
+            else:
+                for row in rows:
+                    row[at] = decode(row[at])
         made, names = self._made, self._names
         if self._is_in_order:
             return [made(*row) for row in rows]
@@ -307,6 +314,10 @@ def _decode_optional_json(data: bytes | None) -> Json:
 
 def _decode_incarnation(pair: list[int] | None) -> Incarnation | None:
     return None if pair is None else Incarnation(*pair)
+
+
+# Decoders whose result for None is None.
+_OPTIONAL: tuple[Decode, ...] = (_decode_optional_json, _decode_incarnation)
 
 
 def _encode_state(state: LeaseState) -> str:

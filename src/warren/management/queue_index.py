@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from warren.limits import NAMES_PER_TURN
@@ -96,9 +96,8 @@ class QueueIndex:
         self._by_vhost: dict[str, _SortedQueues] = {}
         # (virtual host, type) -> the queues of a type that may be rare among very many queues.
         self._by_kind: dict[tuple[str, str], _SortedQueues] = {}
-        for name, vhost in metadata.vhosts.by_name.items():
-            for queue in vhost.topology.queues.values():
-                self._add(name, queue)
+        for vhost in metadata.vhosts.by_name.values():
+            self._add_all(vhost)
         metadata.listen(self._on_event, (QueueDeclared, QueueDeleted, VhostRemoved, PoliciesChanged))
 
     def of(self, vhost: VhostMetadata) -> list[IndexedQueue]:
@@ -126,6 +125,19 @@ class QueueIndex:
         elif isinstance(event, PoliciesChanged):
             self.policy_generation += 1
 
+    def _add_all(self, vhost: VhostMetadata) -> None:
+        """Add the queues that `vhost` has: sorting them once is faster than adding them one by one."""
+        queues = [IndexedQueue(vhost.name, queue) for queue in vhost.topology.queues.values()]
+        queues.sort(key=_name)
+        self._by_vhost[vhost.name] = _SortedQueues(queues)
+        of_kind: dict[str, list[IndexedQueue]] = {kind: [] for kind in _RARE_KINDS}
+        for named in queues:
+            kind = named.record.kind
+            if kind in of_kind:
+                of_kind[kind].append(named)
+        for kind, rare in of_kind.items():
+            self._by_kind[vhost.name, kind] = _SortedQueues(rare)
+
     def _add(self, vhost: str, queue: QueueRecord) -> None:
         named = IndexedQueue(vhost, queue)
         self._by_vhost.setdefault(vhost, _SortedQueues()).add(named)
@@ -138,11 +150,14 @@ class _SortedQueues:
 
     __slots__ = ("_blocks", "_last", "_whole")
 
-    def __init__(self) -> None:
-        self._blocks: list[list[IndexedQueue]] = []
+    def __init__(self, queues: Sequence[IndexedQueue] = ()) -> None:
+        """`queues` are sorted by name."""
+        # Half full, so that the first to be added need not divide a block.
+        starts = range(0, len(queues), _BLOCK // 2)
+        self._blocks = [[*queues[start : start + _BLOCK // 2]] for start in starts]
         # The last name of each block.
-        self._last: list[str] = []
-        self._whole: list[IndexedQueue] | None = []
+        self._last = [_name(block[-1]) for block in self._blocks]
+        self._whole: list[IndexedQueue] | None = None
 
     def add(self, named: IndexedQueue) -> None:
         """Add a queue that is not in the index."""

@@ -251,10 +251,12 @@ class Metadata:
 
     def _restore(self, vhost: VhostMetadata, command: RestoreTopology) -> Reply:
         for queue in command.queues:
+            number = queue.number
             if queue.survives_restart:
-                self.next_number = max(self.next_number, queue.number + 1)
-            else:
-                self.next_transient_number = max(self.next_transient_number, queue.number + 1)
+                if number >= self.next_number:
+                    self.next_number = number + 1
+            elif number >= self.next_transient_number:
+                self.next_transient_number = number + 1
         return vhost.topology.restore(command)
 
     def _of_user_and_vhost(self, handler: Callable[[P], Reply]) -> Callable[[P], Reply]:

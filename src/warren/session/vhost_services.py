@@ -30,7 +30,6 @@ from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
 from warren.store.group_log import GroupLog
 from warren.store.recovered_queue import RecoveredQueue
-from warren.store.stores import Stores
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
@@ -64,12 +63,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """Create the virtual host `name` of `metadata`, which is empty before `recover`."""
         router = Router(name)
         vhost = VirtualHost(name, router, dependencies.turn)
-        random_bytes, later = dependencies.random_bytes, dependencies.later
-
-        def make_queue(record: QueueRecord, settings: QueueSettings) -> LocalQueue:
-            return _make_queue(vhost, record, settings, dependencies)
-
-        after = dependencies.after
+        random_bytes, later, after = dependencies.random_bytes, dependencies.later, dependencies.after
         retained_streams = RetainedStreams(router, vhost.queues, proposals, later=later, after=after)
 
         def on_queue_deleted(name: str, queue: LocalQueue) -> None:
@@ -83,7 +77,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         parts = LiveTopologyDependencies(
             router=router,
             queues=vhost.queues,
-            make_queue=make_queue,
+            make_queue=partial(_make_queue, vhost, dependencies),
             on_queue_changed=on_queue_changed,
             on_queue_deleted=on_queue_deleted,
             random_bytes=random_bytes,
@@ -120,7 +114,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         def restore(record: QueueRecord, queue: LocalQueue) -> None:
             restored = taking_queue(queue)
             if restored is not None:
-                levels = found.pop(record.stored_number, {})
+                levels = found.pop(record.stored_number, {}) if found else {}
                 for level, messages in levels.items():
                     restored.restore(level, messages)
                 starts = restored.starts()
@@ -215,16 +209,17 @@ class VhostDependencies(Struct, frozen=True, kw_only=True):
 
 
 def _make_queue(
-    vhost: VirtualHost, record: QueueRecord, settings: QueueSettings, dependencies: VhostDependencies
+    vhost: VirtualHost, dependencies: VhostDependencies, record: QueueRecord, settings: QueueSettings
 ) -> LocalQueue:
     """The live queue of `record` with `settings`, empty before what a store has found is restored."""
-    if record.kind == "stream":
+    kind, number = record.kind, record.stored_number
+    if kind == "stream":
         assert vhost.streams is not None
         stream = StreamQueue(record.name, vhost.name, vhost, settings)
-        stream.attach_store(vhost.streams, record.stored_number)
+        stream.attach_store(vhost.streams, number)
         return stream
     queue: ClassicQueue
-    if record.kind == "quorum":
+    if kind == "quorum":
         incarnation = dependencies.incarnation
         queue = QuorumQueue(record.name, vhost.name, vhost, settings, incarnation=incarnation)
     else:
@@ -232,18 +227,13 @@ def _make_queue(
     queue.owner = record.owner
     queue.is_auto_delete = record.auto_delete
     if vhost.stores is not None:
-        queue.attach_store(vhost.stores, record.stored_number)
+        queue.attach_store(vhost.stores, number)
         # Nothing was stored for a queue that ends with this run.
-        if record.stored_number:
-            starts = _found_starts(vhost.stores, record.stored_number, dependencies.random_bytes)
+        if number:
+            starts = PositionStarts.recover(vhost.stores.persistent, number, dependencies.random_bytes)
             if starts is not None:
                 queue.give_positions(starts)
     return queue
-
-
-def _found_starts(stores: Stores, number: int, random_bytes: Callable[[int], bytes]) -> PositionStarts | None:
-    """The starts that were stored for the queue with `number`; None if there are none."""
-    return PositionStarts.recover(stores.persistent, number, random_bytes)
 
 
 def _forget_starts(queue: LocalQueue) -> None:
