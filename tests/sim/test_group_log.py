@@ -21,6 +21,7 @@ from tests.sim.recovered import messages_in
 from tests.sim.segments import make_small
 
 from warren.model.message import BODY_END, StoredMessage, encode_address
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, GroupSnapshot, PositionRun
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, StoreEnd, open_store
@@ -64,7 +65,7 @@ class Seen(Struct, frozen=True):
     bodies: dict[Place, bytes]
 
 
-class Group:
+class Group(GroupListener):
     """One group, what it had after each change, and what was told as durable."""
 
     def __init__(self, log: GroupLog, bodies: dict[Place, bytes]) -> None:

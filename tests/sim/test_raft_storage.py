@@ -24,6 +24,7 @@ from warren.replication.raft.raft_messages import Entry, RaftMessage, Snapshot
 from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.replica import Replica
 from warren.replication.raft.state import RaftDependencies
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupSnapshot, PositionRun
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
@@ -35,7 +36,7 @@ STEPS = 200
 Place = tuple[int, int]
 
 
-class Simulation:
+class Simulation(GroupListener):
     """A store with one group and a classic queue, and what was committed in the group."""
 
     def __init__(self, seed: int) -> None:

@@ -10,7 +10,7 @@ cdef class RaftDriver:
     cdef object _log
     cdef object _machine
     cdef object _send
-    cdef object _waiting
+    cdef list _waiting
     cdef long long _ticket
     cdef long long _synced
     cdef bint _is_flushing
@@ -22,7 +22,7 @@ cdef class RaftDriver:
 
     cpdef propose(self, payload, size)
     cpdef flush(self)
-    cpdef written(self, ticket)
+    cpdef written(self, long long ticket)
     cdef bint _begin(self) except -1
     cdef bint _begin_alone(self) except -1
     cdef _note_ticket(self, long long ticket)

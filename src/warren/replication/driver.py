@@ -10,7 +10,6 @@ Readys. A port may call `propose`, `step`, `written` and `flush` at any time: wh
 """
 
 import struct
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -79,7 +78,7 @@ class RaftDriver:
         self._send = send
         # Readys with something that waits for a write, and entries of `Replica.begin_alone`, in order, each
         # with the ticket that it waits for.
-        self._waiting: deque[tuple[int, Ready | tuple[Entry, ...]]] = deque()
+        self._waiting: list[tuple[int, Ready | tuple[Entry, ...]]] = []
         # The last ticket handed out, and the last one that is synced.
         self._ticket = 0
         self._synced = 0
@@ -208,7 +207,8 @@ class RaftDriver:
         """Do what waited for the oldest write; return False if it is not synced."""
         if not self._waiting or self._waiting[0][0] > self._synced:
             return False
-        _, ready = self._waiting.popleft()
+        _, ready = self._waiting[0]
+        del self._waiting[0]
         if isinstance(ready, tuple):
             if self.replica.written_alone(ready):
                 self._apply(ready)

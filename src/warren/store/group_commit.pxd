@@ -30,4 +30,6 @@ cdef class GroupCommit:
     cpdef announce(self)
     cpdef announce_later(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
+    @cython.locals(confirmation=ConfirmListener, first=uint64_t, last=uint64_t)
+    cdef _confirm(self)
     cdef _end_asking(self)

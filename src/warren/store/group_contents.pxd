@@ -1,10 +1,10 @@
 from libc.stdint cimport uint64_t
 
-from warren.model.confirm_listener cimport ConfirmListener
+from warren.store.group_records cimport GroupRecords
 from warren.store.group_state cimport GroupState
 from warren.store.message_store cimport MessageStore
 
-cdef class GroupContents(ConfirmListener):
+cdef class GroupContents(GroupRecords):
     cdef MessageStore _store
     cdef GroupState _state
     cdef dict _messages

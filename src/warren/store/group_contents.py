@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Iterator
 
 from warren.limits_raft import GROUP_TAIL_SIZE_MAX
-from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage
 from warren.store.cursor import QueueCursor
 from warren.store.group_record import GroupEntry, GroupHardState, GroupSnapshot
+from warren.store.group_records import GroupRecords
 from warren.store.group_state import GroupState
 from warren.store.message_store import MessageStore
 
 
-class GroupContents(ConfirmListener):
+class GroupContents(GroupRecords):
     """The entries, the snapshot and the hard state of a replica, and where its messages are."""
 
     def __init__(self, store: MessageStore, state: GroupState) -> None:

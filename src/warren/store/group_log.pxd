@@ -4,6 +4,7 @@ from libc.stdint cimport uint64_t
 from warren.model.column cimport Column
 from warren.model.message cimport StoredMessage
 from warren.store.group_contents cimport GroupContents
+from warren.store.group_listener cimport GroupListener
 from warren.store.group_state cimport GroupState
 from warren.store.group_record cimport GroupEntry, encode_entry, entry_size, message_count_of
 from warren.store.message_store cimport MessageStore
@@ -13,7 +14,7 @@ from warren.store.segment_log cimport SegmentLog
 cdef int _SEGMENT_SHIFT
 
 cdef class GroupLog(GroupContents):
-    cdef public object listener
+    cdef public GroupListener listener
     cdef readonly uint64_t ticket
     cdef list _records
     cdef bint _is_hard_due
@@ -25,9 +26,11 @@ cdef class GroupLog(GroupContents):
     cdef dict _received
     cdef uint64_t _received_since
     cdef bint _is_listed
-    cdef object _unwritten
+    cdef list _unwritten
     cdef object _void
 
+    @cython.locals(count=Py_ssize_t, number=uint64_t)
+    cpdef done(self, uint64_t first, uint64_t last)
     cpdef announce(self)
     cpdef announce_later(self)
     @cython.locals(position=uint64_t)

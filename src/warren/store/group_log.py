@@ -83,7 +83,7 @@ class GroupLog(GroupContents):
         # True while the store has this log on its list for the next batch.
         self._is_listed = False
         # The entries among the changes in progress: (number, index).
-        self._unwritten: deque[tuple[int, int]] = deque()
+        self._unwritten: list[tuple[int, int]] = []
         # Messages of void entries, and the number of the change after which they are released.
         self._void: deque[tuple[int, QueueCursor, int, StoredMessage | int]] = deque()
         store.add_group_log(state.number, self)
@@ -127,13 +127,13 @@ class GroupLog(GroupContents):
         if not self._is_announced:
             self._is_announced = True
             self._list_for_prepare()
-            self._store.announce_group(is_urgent=True)
+            self._store.announce_group()
 
     def announce_later(self) -> None:
         """Have it called with the next batch, which follows after a delay if no client waits for one."""
         if not self._is_preparing:
             self._list_for_prepare()
-            self._store.announce_group(is_urgent=False)
+            self._store.announce_group_later()
 
     @property
     def placed_count(self) -> int:
@@ -354,11 +354,15 @@ class GroupLog(GroupContents):
 
     def done(self, first: int, last: int) -> None:
         """All changes up to number `last` are durable."""
-        while self._unwritten and self._unwritten[0][0] <= last:
-            _, at = self._unwritten.popleft()
+        count = 0
+        for number, at in self._unwritten:
+            if number > last:
+                break
+            count += 1
             # The entry may have been cut, and another one with its index be on its way.
             if at in self._messages:
                 _locate(self._messages[at])
+        del self._unwritten[:count]
         self._release_void(last)
         if self.listener is not None:
             self.listener.written(last)

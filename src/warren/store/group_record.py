@@ -21,7 +21,8 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.model.value import Value
-from warren.store.record import ENTRY, STATE, put
+from warren.store.packing import copied, put
+from warren.store.record import ENTRY, STATE
 
 _ENTRY = Layout(">IQQQBH")
 _RUN = Layout(">QI")
@@ -38,6 +39,8 @@ _LEVEL_SHIFT = 56
 _POSITIONS = 0x00FF_FFFF_FFFF_FFFF
 _ENTRY_SIZE = _ENTRY.size
 _RUN_SIZE = _RUN.size
+# A buffer for the part of an ENTRY before its commands, filled in and copied, if that is not larger.
+_HEAD = bytearray(_ENTRY_SIZE + 16 * _RUN_SIZE)
 
 
 class PositionRun(Value):
@@ -53,6 +56,15 @@ class PositionRun(Value):
     def fields(self) -> tuple[object, ...]:
         """Level, first position and count."""
         return self.level, self.first, self.count
+
+
+def new_position_run(level: int, first: int, count: int) -> PositionRun:
+    """Create a PositionRun, without what its constructor costs a compiled caller."""
+    run: PositionRun = PositionRun.__new__(PositionRun)
+    run.level = level
+    run.first = first
+    run.count = count
+    return run
 
 
 class GroupEntry(Value):
@@ -87,6 +99,18 @@ class GroupEntry(Value):
     def size(self) -> int:
         """Its size in bytes, without messages."""
         return entry_size(self.runs, self.commands)
+
+
+def new_group_entry(index: int, term: int, commit: int, kind: int) -> GroupEntry:
+    """Create an entry without messages and commands, and without what its constructor costs."""
+    entry: GroupEntry = GroupEntry.__new__(GroupEntry)
+    entry.index = index
+    entry.term = term
+    entry.commit = commit
+    entry.kind = kind
+    entry.runs = ()
+    entry.commands = b""
+    return entry
 
 
 class GroupHardState(Struct, frozen=True):
@@ -161,7 +185,8 @@ def encode_entry(group: int, entry: GroupEntry) -> bytes:
     """The body of an ENTRY."""
     runs = entry.runs
     at = _ENTRY_SIZE
-    head = bytearray(at + _RUN_SIZE * len(runs))
+    size = at + _RUN_SIZE * len(runs)
+    head = _HEAD if size <= len(_HEAD) else bytearray(size)
     put(head, 0, 4, group)
     put(head, 4, 8, entry.index)
     put(head, 12, 8, entry.term)
@@ -173,7 +198,7 @@ def encode_entry(group: int, entry: GroupEntry) -> bytes:
         put(head, at, 8, level << _LEVEL_SHIFT | first)
         put(head, at + 8, 4, run.count)
         at += _RUN_SIZE
-    return bytes(head) + entry.commands
+    return copied(head, size) + entry.commands
 
 
 def decode_entry(body: bytes) -> GroupEntry:

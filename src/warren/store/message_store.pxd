@@ -5,6 +5,7 @@ from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
 from warren.store.cursor cimport QueueCursor
 from warren.store.group_commit cimport GroupCommit
+from warren.store.group_records cimport GroupRecords
 from warren.store.segment_log cimport SegmentLog
 from warren.store.message_reader cimport MessageReader
 from warren.store.record cimport encode_reference, encode_run
@@ -45,6 +46,11 @@ cdef class MessageStore:
     cdef readonly dict markers
     cdef readonly uint64_t written
 
+    cpdef list_group_log(self, GroupRecords group_log)
+    cpdef prepare_group_log(self, GroupRecords group_log)
+    cpdef announce_group(self)
+    cpdef announce_group_later(self)
+    cpdef group_changed(self, Py_ssize_t size)
     cpdef append(self, StoredMessage message, QueueCursor cursor, uint64_t position)
     cpdef MessageReader reader(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
@@ -61,6 +67,10 @@ cdef class MessageStore:
     cdef _mark_dirty(self, QueueCursor cursor)
     @cython.locals(log=SegmentLog, pending=list, references=list, place=Py_ssize_t)
     cpdef take_batch(self)
+    @cython.locals(group_log=GroupRecords)
+    cdef _prepare(self)
+    @cython.locals(group_log=GroupRecords)
+    cdef _write_group_logs(self)
     @cython.locals(log=SegmentLog, place=Py_ssize_t, message=StoredMessage, joined=object)
     cdef _encode_messages(self, list pending, list references, Py_ssize_t first, Py_ssize_t end)
     @cython.locals(place=Py_ssize_t, size=Py_ssize_t, joined=object)

@@ -186,13 +186,14 @@ class MessageStore:
         """Call `group_log.prepare` before the next batch is made; `announce_group` says when that is."""
         self._preparing.append(group_log)
 
-    def announce_group(self, *, is_urgent: bool) -> None:
-        """Have a batch committed at the end of the turn, or after a delay if no client waits for it."""
-        if is_urgent:
-            self._is_prepare_due = True
-            self._commits.announce()
-        else:
-            self._commits.announce_later()
+    def announce_group(self) -> None:
+        """Have a batch committed at the end of the turn."""
+        self._is_prepare_due = True
+        self._commits.announce()
+
+    def announce_group_later(self) -> None:
+        """Have a batch committed after a delay, since no client waits for it."""
+        self._commits.announce_later()
 
     def group_changed(self, size: int) -> None:
         """Announce records of a group that take `size` bytes of memory."""

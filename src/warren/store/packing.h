@@ -72,6 +72,29 @@ static inline char *warren_put_uint32(char *at, uint32_t number)
     return warren_put(at, data, 4);
 }
 
+/* Write `value` at `at` as an integer of `size` bytes, big-endian; -1 with an exception if there is no room. */
+static inline int put(PyObject *data, Py_ssize_t at, int size, uint64_t value)
+{
+    if (at < 0 || at + size > PyByteArray_GET_SIZE(data) || (size < 8 && value >> (8 * size))) {
+        PyErr_Format(PyExc_OverflowError, "%llu in %d bytes from %zd on, of %zd", (unsigned long long)value, size, at,
+                     PyByteArray_GET_SIZE(data));
+        return -1;
+    }
+    char *to = PyByteArray_AS_STRING(data) + at;
+    for (int place = size - 1; place >= 0; place--) {
+        to[place] = (char)value;
+        value >>= 8;
+    }
+    return 0;
+}
+
+/* The first `size` bytes of `data`, or all if there are fewer. */
+static inline PyObject *copied(PyObject *data, Py_ssize_t size)
+{
+    const Py_ssize_t there = PyByteArray_GET_SIZE(data);
+    return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(data), size < there ? size : there);
+}
+
 static inline PyObject *pack(uint32_t seed, PyObject *fixed, PyObject *references, PyObject *address,
                              PyObject *property_list, PyObject *content, int is_copied)
 {

@@ -1,5 +1,5 @@
-"""Assembles a record with its size and checksum, and computes checksums; `packing.h` does the same when
-compiled.
+"""Assembles a record with its size and checksum, computes checksums, and writes integers; `packing.h` does
+the same when compiled.
 
 The compiled version makes no Python calls, and uses the same library for the checksum.
 """
@@ -25,6 +25,18 @@ def pack(
         size += len(content)
         checksum = extend(checksum, content)
     return size.to_bytes(4, "big") + checksum.to_bytes(4, "big") + rest
+
+
+def put(data: bytearray, at: int, size: int, value: int) -> None:
+    """Write `value` at `at` as an integer of `size` bytes, big-endian; OverflowError if there is no room."""
+    if at < 0 or at + size > len(data):
+        raise OverflowError(f"{size} bytes from {at} on, of {len(data)}")
+    data[at : at + size] = value.to_bytes(size, "big")
+
+
+def copied(data: bytearray, size: int) -> bytes:
+    """The first `size` bytes of `data`, or all if there are fewer."""
+    return bytes(data[:size])
 
 
 def checksum_of(seed: int, data: bytes, begin: int, end: int) -> int:

@@ -31,7 +31,7 @@ from google_crc32c import extend
 
 from warren.limits import CONTENT_COPIED_MAX
 from warren.model.message import StoredMessage, new_stored_message, published_at_of
-from warren.store.packing import checksum_of, pack
+from warren.store.packing import checksum_of, copied, pack, put
 
 # 2: with GROUP. 3: messages have a flag for being dead-lettered. 4: with ENTRY, HARD, STATE and CUT.
 VERSION = 4
@@ -64,6 +64,7 @@ MESSAGE_OVERHEAD = HEAD_SIZE + _FIXED_SIZE + REFERENCE_SIZE
 
 _HEAD_SIZE = HEAD_SIZE
 _REFERENCE_SIZE = REFERENCE_SIZE
+_RUN_SIZE = RUN_SIZE
 # A buffer for the kind and the fixed fields of a MESSAGE, filled in and copied into each record.
 _FIXED = bytearray((MESSAGE,)) + bytes(_FIXED_SIZE)
 # A buffer for a reference, filled in and copied into each record.
@@ -100,12 +101,12 @@ def encode_message(message: StoredMessage, references: bytes, seed: int, chunks:
     property_list = message.property_list
     content = message.content
     fixed = _FIXED
-    _put(fixed, 1, 8, published_at_of(message))
+    put(fixed, 1, 8, published_at_of(message))
     fixed[9] = message.flags
     fixed[10] = message.priority
-    _put(fixed, 11, 2, len(address))
-    _put(fixed, 13, 4, len(property_list))
-    _put(fixed, 17, 4, len(references) // _REFERENCE_SIZE)
+    put(fixed, 11, 2, len(address))
+    put(fixed, 13, 4, len(property_list))
+    put(fixed, 17, 4, len(references) // _REFERENCE_SIZE)
     is_copied = len(content) <= _COPIED_SIZE_MAX
     chunks.append(
         pack(
@@ -131,22 +132,18 @@ def message_record_size(message: StoredMessage, references: bytes) -> int:
 def encode_reference(queue: int, position: int) -> bytes:
     """The encoded reference to `position` in the queue with number `queue`."""
     data = _REFERENCE
-    _put(data, 0, 4, queue)
-    _put(data, 4, 8, position)
-    source = data
-    # A bytes object when compiled; a bytearray, which can be joined as well, when interpreted.
-    return source[:12]  # type: ignore[return-value]
+    put(data, 0, 4, queue)
+    put(data, 4, 8, position)
+    return copied(data, _REFERENCE_SIZE)
 
 
 def encode_run(queue: int, first: int, count: int) -> bytes:
     """The encoded run of `count` positions of `queue` from `first` on."""
     data = _RUN
-    _put(data, 0, 4, queue)
-    _put(data, 4, 8, first)
-    _put(data, 12, 8, count)
-    source = data
-    # See `encode_reference`.
-    return source[:20]  # type: ignore[return-value]
+    put(data, 0, 4, queue)
+    put(data, 4, 8, first)
+    put(data, 12, 8, count)
+    return copied(data, _RUN_SIZE)
 
 
 def encode_group(size: int, key: bytes, value: bytes) -> bytes:
@@ -228,19 +225,6 @@ def content_size(data: bytes, at: int, size: int) -> int:
     body = at + _HEAD_SIZE
     before = uint16(data, body + 10) + uint32(data, body + 12)
     return size - _HEAD_SIZE - _FIXED_SIZE - reference_count(data, at) * _REFERENCE_SIZE - before
-
-
-def put(data: bytearray, at: int, size: int, value: int) -> None:
-    """Write `value` as an integer of `size` bytes at `at`; AssertionError if it is larger."""
-    assert not value >> (8 * size - 1) >> 1, f"{value} has more than {size} bytes"
-    _put(data, at, size, value)
-
-
-def _put(data: bytearray, at: int, size: int, value: int) -> None:
-    # A function of this module alone, so that it is compiled into those that encode a message.
-    for place in range(at + size - 1, at - 1, -1):
-        data[place] = value & 0xFF
-        value >>= 8
 
 
 def uint16(data: bytes, at: int) -> int:

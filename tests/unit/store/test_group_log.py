@@ -13,6 +13,7 @@ from tests.unit.store.test_recovery import Port, published
 from warren.limits_raft import GROUP_COMMANDS_SIZE_MAX, GROUP_TAIL_SIZE_MAX
 from warren.model.message import StoredMessage
 from warren.store.disk import DeleteFile, SyncDirectory
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, GroupHardState, GroupSnapshot, PositionRun
 from warren.store.message_store import MessageStore
@@ -26,7 +27,7 @@ GROUP, REPLICA = 1, 7
 FIRST = "00000001.segment"
 
 
-class Told:
+class Told(GroupListener):
     """What a driver of the group is told."""
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from tests.sim.recovered import messages_in
 from tests.unit.store.test_group_log import GROUP, REPLICA, append, begun, bodies, kinds, opened, write
 from tests.unit.store.test_recovery import Port, published
 
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, PositionRun
 from warren.store.message_store import MessageStore
@@ -18,7 +19,7 @@ from warren.store.recovery import RecoveryDependencies, open_store
 CLASSIC = 2
 
 
-class Listener:
+class Listener(GroupListener):
     """A listener that does as a test says before a batch is made."""
 
     def __init__(self, log: GroupLog, prepare: Callable[[], object] = lambda: None) -> None:

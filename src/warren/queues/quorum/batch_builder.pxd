@@ -1,8 +1,8 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from warren.queues.quorum.batch_codec cimport QuorumBatch, SettledRun
-from warren.store.group_record cimport PositionRun
+from warren.queues.quorum.batch_codec cimport QuorumBatch, SettledRun, new_enqueue, new_reach, new_settled_run
+from warren.store.group_record cimport PositionRun, new_position_run
 
 cdef Py_ssize_t _EMPTY_SIZE
 cdef Py_ssize_t _FULL_SIZE

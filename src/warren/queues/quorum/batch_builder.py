@@ -28,8 +28,11 @@ from warren.queues.quorum.batch_codec import (
     ReturnedRun,
     SettledRun,
     SettleReason,
+    new_enqueue,
+    new_reach,
+    new_settled_run,
 )
-from warren.store.group_record import PositionRun
+from warren.store.group_record import PositionRun, new_position_run
 
 # What is there before the first command, in bytes: the reach of every priority level always fits.
 _LEVELS = 256
@@ -182,8 +185,8 @@ class BatchBuilder:
         self.is_full = False
         if len(self._settled) > 1:
             self._settled = _joined(self._settled)
-        batch = QuorumBatch()
-        # Keywords would cost more than all the rest of this.
+        batch: QuorumBatch = QuorumBatch.__new__(QuorumBatch)
+        # The constructor would cost more than all the rest of this.
         batch.runs = _taken(self._runs)
         batch.enqueued = _taken(self._enqueued)
         batch.reaches = self._take_reaches()
@@ -200,7 +203,7 @@ class BatchBuilder:
         if len(reaches) == 1:
             # As usual: most queues have one level.
             level, position = reaches.popitem()
-            return (Reach(level, position),)
+            return (new_reach(level, position),)
         self._reaches = {}
         return tuple([Reach(level, reaches[level]) for level in sorted(reaches)])
 
@@ -213,13 +216,13 @@ class BatchBuilder:
     def _end_enqueued(self) -> None:
         count = self._enqueued_count
         if count:
-            self._enqueued.append(Enqueue(self._enqueuer, self._next_number - count, count))
+            self._enqueued.append(new_enqueue(self._enqueuer, self._next_number - count, count))
             self._next_number = self._enqueued_count = 0
 
     def _end_run(self) -> None:
         count = self._run_count
         if count:
-            self._runs.append(PositionRun(self._run_level, self._run_end - count, count))
+            self._runs.append(new_position_run(self._run_level, self._run_end - count, count))
             self._run_level = _NO_LEVEL
             self._run_count = 0
             if len(self._runs) >= _RUNS_MAX - 1:
@@ -229,9 +232,8 @@ class BatchBuilder:
         if self._settled_level != _NO_LEVEL:
             first = self._settled_first
             count = self._settled_end - first
-            run = SettledRun(self._settled_level, first, count)
-            # Keywords would cost more than all the rest of this.
-            run.size, run.reason = self._settled_bytes, self._settled_reason
+            run = new_settled_run(self._settled_level, first, count, self._settled_bytes)
+            run.reason = self._settled_reason
             self._settled.append(run)
             self._settled_level = _NO_LEVEL
 

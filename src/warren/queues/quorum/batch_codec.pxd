@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.value cimport Value
 from warren.store.group_record cimport message_count_of
-from warren.store.record cimport put
+from warren.store.packing cimport copied, put
 
 cdef int _VERSION
 cdef int _LEVEL_SHIFT
@@ -12,6 +12,8 @@ cdef Py_ssize_t _SECTION_SIZE
 cdef Py_ssize_t _ENQUEUE_SIZE
 cdef Py_ssize_t _REACH_SIZE
 cdef Py_ssize_t _SETTLE_SIZE
+cdef bytearray _COMMANDS
+cdef object _ACKNOWLEDGED
 
 @cython.final
 @cython.no_gc
@@ -20,11 +22,17 @@ cdef class Enqueue(Value):
     cdef readonly uint64_t first
     cdef readonly uint64_t count
 
+@cython.locals(enqueue=Enqueue)
+cpdef Enqueue new_enqueue(object enqueuer, uint64_t first, uint64_t count)
+
 @cython.final
 @cython.no_gc
 cdef class Reach(Value):
     cdef readonly int level
     cdef readonly uint64_t position
+
+@cython.locals(reach=Reach)
+cpdef Reach new_reach(int level, uint64_t position)
 
 @cython.final
 @cython.no_gc
@@ -34,6 +42,9 @@ cdef class SettledRun(Value):
     cdef readonly uint64_t count
     cdef public uint64_t size
     cdef public object reason
+
+@cython.locals(run=SettledRun)
+cpdef SettledRun new_settled_run(int level, uint64_t first, uint64_t count, uint64_t size)
 
 @cython.final
 @cython.no_gc
@@ -47,7 +58,7 @@ cdef class QuorumBatch(Value):
     cdef public tuple forgotten
 
 @cython.locals(
-    enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, at=Py_ssize_t, level=uint64_t,
+    enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, size=Py_ssize_t, at=Py_ssize_t, level=uint64_t,
     position=uint64_t, numbers=Enqueue, reach=Reach, positions=SettledRun,
 )
 cpdef bytes encode(QuorumBatch batch)

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from warren.model.value import Value
 from warren.store.group_record import PositionRun, message_count_of
-from warren.store.record import put
+from warren.store.packing import copied, put
 
 VERSION = 3
 
@@ -58,6 +58,8 @@ _SECTION_SIZE = _SECTION.size
 _ENQUEUE_SIZE = ENQUEUE_SIZE
 _REACH_SIZE = REACH_SIZE
 _SETTLE_SIZE = SETTLE_SIZE
+# A buffer for encoded commands, filled in and copied, if they are not larger.
+_COMMANDS = bytearray(1024)
 
 
 class QuorumFormatError(ValueError):
@@ -95,6 +97,8 @@ class HoldReason(IntEnum):
     DELIVERY_LIMIT = 4
 
 
+# Looked up once: an attribute of an enum costs as much as the rest of a run.
+_ACKNOWLEDGED = SettleReason.ACKNOWLEDGED
 _REASONS = frozenset(map(int, SettleReason))
 # By version, the highest hold.
 HOLD_MAX = {1: HoldReason.QUARANTINED, 2: max(HoldReason), VERSION: max(HoldReason)}
@@ -124,6 +128,15 @@ class Enqueue(Value):
         return self.enqueuer, self.first, self.count
 
 
+def new_enqueue(enqueuer: Enqueuer, first: int, count: int) -> Enqueue:
+    """Create an Enqueue, without what its constructor costs a compiled caller."""
+    enqueue: Enqueue = Enqueue.__new__(Enqueue)
+    enqueue.enqueuer = enqueuer
+    enqueue.first = first
+    enqueue.count = count
+    return enqueue
+
+
 class Reach(Value):
     """No message at or above `position` of `level` was ever handed out."""
 
@@ -136,6 +149,14 @@ class Reach(Value):
     def fields(self) -> tuple[object, ...]:
         """Level and position."""
         return self.level, self.position
+
+
+def new_reach(level: int, position: int) -> Reach:
+    """Create a Reach, without what its constructor costs a compiled caller."""
+    reach: Reach = Reach.__new__(Reach)
+    reach.level = level
+    reach.position = position
+    return reach
 
 
 class ReturnedRun(Struct, frozen=True):
@@ -183,6 +204,17 @@ class SettledRun(Value):
         return self.level, self.first, self.count, self.size, self.reason
 
 
+def new_settled_run(level: int, first: int, count: int, size: int) -> SettledRun:
+    """Create a run of acknowledged messages, without what the constructor costs a compiled caller."""
+    run: SettledRun = SettledRun.__new__(SettledRun)
+    run.level = level
+    run.first = first
+    run.count = count
+    run.size = size
+    run.reason = _ACKNOWLEDGED
+    return run
+
+
 class QuorumBatch(Value):
     """The payload of one entry: the positions of its messages, and commands."""
 
@@ -219,7 +251,8 @@ def encode(batch: QuorumBatch) -> bytes:
     assert _divides(batch.enqueued, batch.runs), batch
     assert _is_in_order(batch.settled), batch
     enqueued, reaches, settled = batch.enqueued, batch.reaches, batch.settled
-    data, at = bytearray(_encoded_size(batch)), 1
+    size, at = _encoded_size(batch), 1
+    data = _COMMANDS if size <= len(_COMMANDS) else bytearray(size)
     if enqueued:
         at = _put_section(data, at, _ENQUEUE, len(enqueued))
         for numbers in enqueued:
@@ -253,7 +286,7 @@ def encode(batch: QuorumBatch) -> bytes:
     if at == 1:
         return b""
     data[0] = _VERSION
-    return bytes(data)
+    return copied(data, size)
 
 
 def _encoded_size(batch: QuorumBatch) -> int:

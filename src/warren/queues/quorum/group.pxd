@@ -8,11 +8,12 @@ from warren.queues.quorum.pending_batch cimport PendingBatch
 from warren.queues.quorum.batch_builder cimport BatchBuilder
 from warren.queues.quorum.batch_codec cimport QuorumBatch, encode
 from warren.queues.quorum.machine cimport QuorumMachine
-from warren.queues.quorum.raft_storage cimport QuorumPayload
+from warren.queues.quorum.raft_storage cimport QuorumPayload, new_quorum_payload
 from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.replica cimport Replica
 from warren.replication.driver cimport RaftDriver
 from warren.store.cursor cimport QueueCursor
+from warren.store.group_listener cimport GroupListener
 from warren.store.group_log cimport GroupLog
 from warren.store.group_record cimport PositionRun
 from warren.store.message_store cimport MessageStore
@@ -22,7 +23,7 @@ cdef int64_t _BATCH_SIZE
 cdef int64_t _COMPACTED_SIZE_ALONE
 cdef object _ACKNOWLEDGED
 
-cdef class QuorumGroup:
+cdef class QuorumGroup(GroupListener):
     cdef GroupLog _log
     cdef MessageStore _store
     cdef object _owner
@@ -31,8 +32,8 @@ cdef class QuorumGroup:
     cdef uint64_t _number
     cdef BatchBuilder _builder
     cdef PendingBatch _pending
-    cdef object _batches
-    cdef object _proposed
+    cdef list _batches
+    cdef list _proposed
     cdef dict _reach_asked
     cdef dict _ends
     cdef list _settled_before
@@ -56,7 +57,7 @@ cdef class QuorumGroup:
     @cython.locals(entry=Entry)
     cpdef apply(self, entries)
     cpdef prepare(self)
-    cpdef written(self, ticket)
+    cpdef written(self, uint64_t ticket)
     @cython.final
     @cython.locals(size=int64_t)
     cdef _compact(self, Entry last)
@@ -73,7 +74,7 @@ cdef class QuorumGroup:
     @cython.final
     cdef bint _is_empty(self) except -1
     @cython.final
-    @cython.locals(message=StoredMessage, cursor=QueueCursor, first=uint64_t, end=uint64_t)
+    @cython.locals(message=StoredMessage)
     cdef _release_all(self, PendingBatch batch)
     @cython.final
     cdef _drop(self, StoredMessage message)

@@ -16,7 +16,6 @@ this term is committed: settled messages are not restored, and the machine has t
 Positions are those of the store; `GroupLog.logical` gives the ones that all members of the group share.
 """
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Protocol
 
@@ -37,7 +36,12 @@ from warren.queues.quorum.batch_builder import BatchBuilder
 from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, decode, encode
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
-from warren.queues.quorum.raft_storage import GroupStorage, QuorumPayload, QuorumSnapshot
+from warren.queues.quorum.raft_storage import (
+    GroupStorage,
+    QuorumPayload,
+    QuorumSnapshot,
+    new_quorum_payload,
+)
 from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.queues.quorum.returned_messages import ReturnState
 from warren.queues.replication_status import ReplicationStatus
@@ -47,6 +51,7 @@ from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.replica import Replica
 from warren.replication.raft.state import RaftDependencies
 from warren.store.cursor import QueueCursor
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupSnapshot, PositionRun
 from warren.store.message_store import MessageStore
@@ -75,7 +80,7 @@ class GroupOwner(Protocol):
         """True if messages are likely to be delivered as soon as they are committed."""
 
 
-class QuorumGroup:
+class QuorumGroup(GroupListener):
     """The replica of one quorum queue on this node; it leads if it is the only member."""
 
     __slots__ = (
@@ -113,8 +118,8 @@ class QuorumGroup:
         # What is gathered now, what waits to be proposed before it, and what is proposed.
         self._builder = BatchBuilder()
         self._pending = PendingBatch()
-        self._batches: deque[PendingBatch] = deque()
-        self._proposed: deque[PendingBatch] = deque()
+        self._batches: list[PendingBatch] = []
+        self._proposed: list[PendingBatch] = []
         # Level -> the reach that was proposed last.
         self._reach_asked: dict[int, int] = {}
         # What entries of earlier runs have settled; `settled` is of those that are not in the log any more.
@@ -205,9 +210,8 @@ class QuorumGroup:
         level = cursor.level
         for low, high in self._log.logical_ranges(level, first, end):
             self._room().settle_run(SettledRun(level, low, high - low, reason=SettleReason.PURGED))
-        pending = self._pending
         store = self._store
-        pending.callbacks.append(lambda: store.finish(cursor, first, end))
+        self._pending.call_back(lambda: store.finish(cursor, first, end))
         self._log.announce_later()
 
     def hold(self, level: int, position: int, hold: HoldReason) -> None:
@@ -254,7 +258,7 @@ class QuorumGroup:
             last = self._pending
             if self._is_empty():
                 last = self._batches[-1] if self._batches else self._proposed[-1]
-            last.callbacks.append(callback)
+            last.call_back(callback)
             self._log.announce()
 
     # --- as the listener of the log ---------------------------------------------------------------
@@ -267,7 +271,8 @@ class QuorumGroup:
         if not self._is_empty():
             self._next_batch()
         while self._batches and self._propose(self._batches[0]):
-            self._proposed.append(self._batches.popleft())
+            self._proposed.append(self._batches[0])
+            del self._batches[0]
         self._driver.flush()
 
     def shorten(self) -> None:
@@ -458,13 +463,14 @@ class QuorumGroup:
         """Propose `pending`; False if too much is uncommitted."""
         batch = pending.batch
         commands = encode(batch)
-        payload = QuorumPayload(batch.runs, commands)
+        payload = new_quorum_payload(batch.runs, commands)
         pending.index = self._driver.propose(payload, len(commands) + pending.byte_count + 1)
         return pending.index > 0
 
     def _apply_proposed(self, entry: Entry) -> None:
         """Apply an entry that this replica has proposed in this term."""
-        pending = self._proposed.popleft()
+        pending = self._proposed[0]
+        del self._proposed[0]
         assert pending.index == entry.index, entry.index
         batch = pending.batch
         self.machine.apply(batch)
@@ -537,7 +543,7 @@ class QuorumGroup:
         """Refuse what was published and not proposed, since another replica leads."""
         for batch in (*self._batches, self._pending):
             batch.refuse()
-            self._opening += batch.callbacks
+            self._opening += batch.callbacks or ()
         self._batches.clear()
         self._builder.take()
         self._pending = PendingBatch()
@@ -548,8 +554,7 @@ class QuorumGroup:
         """Release the settled messages of `batch`."""
         for message in batch.released:
             self._drop(message)
-        for cursor, first, end in batch.release_runs():
-            self._store.finish(cursor, first, end)
+        batch.finish_released(self._store)
 
     def _drop(self, message: StoredMessage) -> None:
         """Release what `message` takes in the store; its position is settled by `finish`."""

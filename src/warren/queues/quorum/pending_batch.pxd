@@ -5,6 +5,7 @@ from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage, body_size_of
 from warren.queues.quorum.batch_codec cimport QuorumBatch
 from warren.store.cursor cimport QueueCursor
+from warren.store.message_store cimport MessageStore
 
 cdef object _EMPTY
 
@@ -26,9 +27,11 @@ cdef class PendingBatch:
 
     cpdef add(self, StoredMessage message)
     cpdef release(self, StoredMessage message, QueueCursor cursor, uint64_t position)
-    cpdef list release_runs(self)
+    @cython.locals(cursor=QueueCursor, first=uint64_t, end=uint64_t)
+    cpdef finish_released(self, MessageStore store)
     @cython.locals(end=uint64_t)
     cdef _end_released(self)
     cpdef confirm(self, ConfirmListener confirmation, uint64_t sequence)
+    @cython.locals(confirmation=ConfirmListener, first=uint64_t, last=uint64_t)
     cpdef answer(self)
     cdef _end_asking(self)

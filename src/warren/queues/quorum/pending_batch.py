@@ -3,7 +3,7 @@
 place, settle, returned … ─▶ proposed ─ committed ─▶ messages enter the queue, confirms, releases
 
 Messages that are settled in order of position are released as one run; publishes that follow one another are
-confirmed as one.
+confirmed as one. Most batches have one of each, for which no list is made.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import StoredMessage, body_size_of
 from warren.queues.quorum.batch_codec import QuorumBatch
 from warren.store.cursor import QueueCursor
+from warren.store.message_store import MessageStore
 
 _EMPTY = QuorumBatch()
 
@@ -35,16 +36,16 @@ class PendingBatch:
         # The size of the bodies of its messages.
         self.byte_count = 0
         # Settled messages, which are released in the store when that is committed, and the runs of their
-        # positions: cursor, first and end. The last run can grow.
+        # positions: cursor, first and end; None for none but the last one, which can grow.
         self.released: list[StoredMessage] = []
-        self._release_runs: list[tuple[QueueCursor, int, int]] = []
+        self._release_runs: list[tuple[QueueCursor, int, int]] | None = None
         self._released_cursor: QueueCursor | None = None
         self._released_end = 0
         self._released_count = 0
-        # Called when the entry is committed and applied.
-        self.callbacks: list[Callable[[], None]] = []
-        # Confirms by listener, as ranges of sequences; the last range can grow.
-        self._confirms: list[tuple[ConfirmListener, int, int]] = []
+        # Called when the entry is committed and applied; None for nothing.
+        self.callbacks: list[Callable[[], None]] | None = None
+        # Confirms by listener, as ranges of sequences; None for none but the last one, which can grow.
+        self._confirms: list[tuple[ConfirmListener, int, int]] | None = None
         self._asking: ConfirmListener | None = None
         self._asked_first = 0
         self._asked_last = 0
@@ -63,10 +64,20 @@ class PendingBatch:
         self._released_count += 1
         self.released.append(message)
 
-    def release_runs(self) -> list[tuple[QueueCursor, int, int]]:
-        """The positions of the messages in `released`, in their order: cursor, first and end."""
-        self._end_released()
-        return self._release_runs
+    def finish_released(self, store: MessageStore) -> None:
+        """Settle the positions of the messages in `released` in `store`."""
+        if self._release_runs is not None:
+            for cursor, first, end in self._release_runs:
+                store.finish(cursor, first, end)
+        if self._released_count:
+            end = self._released_end
+            store.finish(self._released_cursor, end - self._released_count, end)  # type: ignore[arg-type]
+
+    def call_back(self, callback: Callable[[], None]) -> None:
+        """Call `callback` when the entry is committed and applied."""
+        if self.callbacks is None:
+            self.callbacks = []
+        self.callbacks.append(callback)
 
     def confirm(self, confirmation: ConfirmListener, sequence: int) -> None:
         """Answer publish `sequence` of `confirmation` when the entry is committed."""
@@ -80,16 +91,19 @@ class PendingBatch:
 
     def answer(self) -> None:
         """Tell publishers and others who wait that the entry is committed, in order."""
-        self._end_asking()
-        for confirmation, first, last in self._confirms:
-            confirmation.done(first, last)
-        for callback in self.callbacks:
-            callback()
+        if self._confirms is not None:
+            for confirmation, first, last in self._confirms:
+                confirmation.done(first, last)
+        if self._asking is not None:
+            self._asking.done(self._asked_first, self._asked_last)
+        if self.callbacks is not None:
+            for callback in self.callbacks:
+                callback()
 
     def refuse(self) -> None:
         """Tell publishers that their messages are not stored, since the batch will not be proposed."""
         self._end_asking()
-        for confirmation, first, last in self._confirms:
+        for confirmation, first, last in self._confirms or ():
             for sequence in range(first, last + 1):
                 confirmation.refused(sequence)
 
@@ -97,11 +111,15 @@ class PendingBatch:
         if self._released_count:
             end = self._released_end
             run = self._released_cursor, end - self._released_count, end
+            if self._release_runs is None:
+                self._release_runs = []
             self._release_runs.append(run)  # type: ignore[arg-type]
             self._released_cursor = None
             self._released_count = 0
 
     def _end_asking(self) -> None:
         if self._asking is not None:
+            if self._confirms is None:
+                self._confirms = []
             self._confirms.append((self._asking, self._asked_first, self._asked_last))
             self._asking = None

@@ -3,7 +3,7 @@ cimport cython
 from warren.model.value cimport Value
 from warren.replication.raft.raft_messages cimport Entry
 from warren.store.group_log cimport GroupLog
-from warren.store.group_record cimport GroupEntry
+from warren.store.group_record cimport GroupEntry, new_group_entry
 
 @cython.final
 @cython.no_gc
@@ -11,9 +11,12 @@ cdef class QuorumPayload(Value):
     cdef readonly tuple runs
     cdef readonly bytes commands
 
+@cython.locals(payload=QuorumPayload)
+cpdef QuorumPayload new_quorum_payload(tuple runs, bytes commands)
+
 cdef class GroupStorage:
     cdef GroupLog _log
-    cdef object _written
+    cdef list _written
     cdef object _messages
 
     cpdef first_index(self)
@@ -25,6 +28,8 @@ cdef class GroupStorage:
     @cython.locals(log=GroupLog)
     cpdef write(self, ready)
     cdef _replace(self, snapshot)
-    @cython.locals(log=GroupLog, entry=Entry, stored=GroupEntry, payload=QuorumPayload)
+    @cython.locals(
+        log=GroupLog, written=list, entry=Entry, stored=GroupEntry, payload=QuorumPayload, first=cython.longlong
+    )
     cpdef append(self, entries, commit)
     cdef _entry(self, index)

@@ -7,7 +7,6 @@ around it has a checksum:
     │ replicas of these four, in this order: replica u32 …
 """
 
-from collections import deque
 from collections.abc import Sequence
 from struct import Struct as Layout
 
@@ -22,7 +21,13 @@ from warren.replication.raft.raft_log import entry_bytes
 from warren.replication.raft.raft_messages import Entry, EntryKind, HardState, Snapshot
 from warren.replication.raft.ready import Ready
 from warren.store.group_log import GroupLog
-from warren.store.group_record import GroupEntry, GroupSnapshot, PayloadVersions, PositionRun, entry_size
+from warren.store.group_record import (
+    GroupSnapshot,
+    PayloadVersions,
+    PositionRun,
+    entry_size,
+    new_group_entry,
+)
 
 # The configuration of a queue with one replica.
 ALONE = Configuration(voters=(1,))
@@ -52,6 +57,14 @@ class QuorumPayload(Value):
         return entry_size(self.runs, self.commands)
 
 
+def new_quorum_payload(runs: tuple[PositionRun, ...], commands: bytes) -> QuorumPayload:
+    """Create a QuorumPayload, without what its constructor costs a compiled caller."""
+    payload: QuorumPayload = QuorumPayload.__new__(QuorumPayload)
+    payload.runs = runs
+    payload.commands = commands
+    return payload
+
+
 class QuorumSnapshot(Struct, frozen=True):
     """What a snapshot of a quorum queue has; its messages are sent and received one by one, before it."""
 
@@ -75,7 +88,7 @@ class GroupStorage:
         self._log = log
         self._messages = messages
         # The entries that were written since the start, in order, as they were proposed: with the same sizes.
-        self._written: deque[Entry] = deque()
+        self._written: list[Entry] = []
 
     # --- what the core reads ----------------------------------------------------------------------
 
@@ -147,11 +160,11 @@ class GroupStorage:
             log.cut(first)
         while written and written[-1].index >= first:
             written.pop()
-        while written and written[0].index < log.first:
-            written.popleft()
+        if written and written[0].index < log.first:
+            # The first of them are in the snapshot.
+            del written[: log.first - written[0].index]
         for entry in entries:
-            stored = GroupEntry(entry.index, entry.term, commit, entry.kind)
-            # Keywords would cost more than all the rest of this.
+            stored = new_group_entry(entry.index, entry.term, commit, entry.kind)
             if isinstance(entry.payload, QuorumPayload):
                 payload: QuorumPayload = entry.payload
                 stored.runs, stored.commands = payload.runs, payload.commands

@@ -2,11 +2,10 @@ cimport cython
 
 from warren.replication.raft.member_progress cimport Progress
 from warren.replication.raft.raft_log cimport RaftLog
-from warren.replication.raft.raft_messages cimport Entry
+from warren.replication.raft.raft_messages cimport new_entry
 from warren.replication.raft.state cimport RaftState
 
 cdef object _LEADER
-cdef object _NORMAL
 cdef object _CHANGE
 cdef object _PROBE
 cdef object _REPLICATE
@@ -14,7 +13,7 @@ cdef object _APPEND
 cdef object _APPEND_RESPONSE
 cdef object _HEARTBEAT
 
-@cython.locals(entry=Entry)
+@cython.locals(index=cython.longlong)
 cpdef propose_payload(RaftState state, object payload, object size)
 cdef bint _takes_proposals(RaftState state) except -1
 cdef bint _has_room(RaftState state, object size) except -1

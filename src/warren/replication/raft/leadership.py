@@ -12,7 +12,14 @@ from warren.replication.raft.change import (
 from warren.replication.raft.member_progress import Progress, ProgressState
 from warren.replication.raft.quorum import VoteResult
 from warren.replication.raft.raft_log import NOT_NOW, payload_bytes
-from warren.replication.raft.raft_messages import NOBODY, Entry, EntryKind, MessageKind, RaftMessage
+from warren.replication.raft.raft_messages import (
+    NOBODY,
+    Entry,
+    EntryKind,
+    MessageKind,
+    RaftMessage,
+    new_entry,
+)
 from warren.replication.raft.raft_settings import ReadMode
 from warren.replication.raft.ready import ReadState, Role
 from warren.replication.raft.state import RaftState
@@ -20,7 +27,6 @@ from warren.replication.raft.trace import ChangeRefusal, TraceEvent
 
 # Looked up once: an attribute of an enum costs 0.1 µs interpreted.
 _LEADER = Role.LEADER
-_NORMAL = EntryKind.NORMAL
 _CHANGE = EntryKind.CHANGE
 _PROBE = ProgressState.PROBE
 _REPLICATE = ProgressState.REPLICATE
@@ -73,10 +79,7 @@ def propose_payload(state: RaftState, payload: object, size: int) -> int:
     if not _takes_proposals(state) or not _has_room(state, size):
         return 0
     index = state.log.last_index() + 1
-    entry = Entry(state.term, index, _NORMAL, payload)
-    # A keyword would cost more than the rest.
-    entry.size = size
-    _append_all(state, [entry], size)
+    _append_all(state, [new_entry(state.term, index, payload, size)], size)
     broadcast_appends(state)
     return index
 

@@ -7,10 +7,10 @@ cdef object _CHANGE
 cdef class RaftLog:
     cdef object _storage
     cdef object _trace
-    cdef object _applying_bytes_max
-    cdef object _applying_bytes
+    cdef long long _applying_bytes_max
+    cdef long long _applying_bytes
     cdef bint _is_applying_paused
-    cdef object _batches
+    cdef list _batches
     cdef object _changes
     cdef list _entries
     cdef readonly long long applied
@@ -48,9 +48,12 @@ cdef class RaftLog:
     cpdef commit_written(self, tuple entries)
     cpdef tuple next_committed(self, bint is_unstable_allowed)
     cpdef applicable(self, bint is_unstable_allowed)
-    @cython.locals(last=Entry, index=cython.longlong)
+    @cython.locals(last=Entry, index=cython.longlong, payloads=cython.longlong, size=cython.longlong)
     cpdef apply_handed_out(self, entries, bint is_unstable_allowed)
-    cpdef has_applied(self, index)
+    @cython.locals(
+        count=Py_ssize_t, last=cython.longlong, size=cython.longlong, payloads=cython.longlong, released=cython.longlong
+    )
+    cpdef long long has_applied(self, long long index) except -1
     @cython.locals(entry=Entry)
     cdef _note_changes(self, entries)
 

@@ -79,7 +79,7 @@ class RaftLog:
         self._applying_bytes = 0
         self._is_applying_paused = False
         # Of what is being applied: the last index, the bytes it counts, and those of its payloads.
-        self._batches: deque[tuple[int, int, int]] = deque()
+        self._batches: list[tuple[int, int, int]] = []
         first = storage.first_index()
         self.applied = self.applying = self.commit = first - 1
         # The unstable tail: a snapshot that replaces the log, and the entries from `offset` on.
@@ -341,11 +341,14 @@ class RaftLog:
         self.applied = index
         if self.applying < index:
             self.applying = index
-        released = 0
-        while self._batches and self._batches[0][0] <= index:
-            _, size, payloads = self._batches.popleft()
+        released = count = 0
+        for last, size, payloads in self._batches:
+            if last > index:
+                break
+            count += 1
             self._applying_bytes -= size
             released += payloads
+        del self._batches[:count]
         self._is_applying_paused = self._applying_bytes >= self._applying_bytes_max
         while self._changes and self._changes[0] <= index:
             self._changes.popleft()

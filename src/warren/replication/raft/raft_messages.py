@@ -23,6 +23,10 @@ class EntryKind(IntEnum):
     CHANGE = 1
 
 
+# Looked up once: an attribute of an enum costs 0.1 µs interpreted.
+_NORMAL = EntryKind.NORMAL
+
+
 class Entry(Value):
     """One entry of the log."""
 
@@ -47,6 +51,17 @@ class Entry(Value):
     def fields(self) -> tuple[object, ...]:
         """Term, index, kind, payload and size."""
         return self.term, self.index, self.kind, self.payload, self.size
+
+
+def new_entry(term: int, index: int, payload: object, size: int) -> Entry:
+    """Create an entry of the state machine, without what the constructor costs a compiled caller."""
+    entry: Entry = Entry.__new__(Entry)
+    entry.term = term
+    entry.index = index
+    entry.kind = _NORMAL
+    entry.payload = payload
+    entry.size = size
+    return entry
 
 
 class EntryId(Struct, frozen=True, order=True):

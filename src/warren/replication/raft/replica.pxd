@@ -1,6 +1,7 @@
 cimport cython
 
 from warren.replication.raft.leadership cimport propose_payload
+from warren.replication.raft.member_progress cimport Progress
 from warren.replication.raft.raft_log cimport RaftLog
 from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.state cimport RaftState
@@ -28,8 +29,8 @@ cdef class Replica:
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
     cpdef append_alone(self)
-    @cython.locals(state=RaftState)
-    cpdef applied(self, index)
+    @cython.locals(state=RaftState, released=cython.longlong)
+    cpdef applied(self, long long index)
     @cython.locals(state=RaftState)
     cpdef written(self, written)
     @cython.locals(state=RaftState)
@@ -42,7 +43,7 @@ cdef class Replica:
     cpdef bint is_alone(self) except -1
     @cython.locals(state=RaftState)
     cpdef tuple begin_alone(self)
-    @cython.locals(state=RaftState, first=Entry, last=Entry)
+    @cython.locals(state=RaftState, first=Entry, last=Entry, progress=Progress)
     cpdef bint written_alone(self, tuple entries) except -1
     @cython.locals(state=RaftState)
     cdef bint _waits_for_term(self) except -1

@@ -432,7 +432,8 @@ class Replica:
         """
         state, first, last = self._state, entries[0], entries[-1]
         if last.term == state.term and first.index == state.log.offset and self.is_alone():
-            state.progress[state.id].matches(last.index)
+            progress = state.progress[state.id]
+            progress.matches(last.index)
             state.log.commit_written(entries)
             self._told_commit = state.log.commit
             return True

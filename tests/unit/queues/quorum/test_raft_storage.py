@@ -29,6 +29,7 @@ from warren.replication.raft.raft_settings import RaftSettings
 from warren.replication.raft.ready import Ready
 from warren.replication.raft.replica import Replica
 from warren.replication.raft.state import RaftDependencies
+from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, GroupSnapshot, PositionRun
 from warren.store.message_store import MessageStore
@@ -38,7 +39,7 @@ FIRST = QuorumPayload((PositionRun(0, 0, 2),), b"first")
 SECOND = QuorumPayload((), b"second")
 
 
-class Alone:
+class Alone(GroupListener):
     """The only replica of a group, run by a driver."""
 
     def __init__(self, log: GroupLog) -> None:
