@@ -54,9 +54,9 @@ QUORUM_PRIORITY_MAX = 31
 GROUP_COMPACTED_ENTRIES = 1_024
 # The same in bytes: a STATE repeats what is behind the snapshot each time that its segment is freed.
 GROUP_COMPACTED_SIZE = 262_144
-# The same in bytes for a group of one, where nobody is sent entries: some 50 of them, which stay in the
-# processor's cache. They also have at least the size of the state that replaces them, which is written.
-GROUP_COMPACTED_SIZE_ALONE = 4_096
+# The same in bytes for a group of one, where nobody is sent entries, and none is in memory: some 200 of them,
+# which a start reads again. They have at least the size of the state that replaces them, which is written.
+GROUP_COMPACTED_SIZE_ALONE = 16_384
 # How far ahead of the deliveries the reach of a quorum queue is agreed on: after a failure, at most as many
 # messages are called redelivered that were not delivered.
 REACH_AHEAD_MIN = 64

@@ -84,6 +84,10 @@ class Group(GroupListener):
         # What was placed and is in no entry.
         self.placed: list[tuple[int, StoredMessage]] = []
         self.propose: Callable[[Group], None] = lambda _: None
+        # Replaces entries by a snapshot.
+        self.compact: Callable[[Group], None] = lambda _: None
+        # Entries behind the snapshot that the log has on disk only.
+        self.forgotten: tuple[GroupEntry, ...] = ()
         self.commit = 0
         self.told = self.base - 1
         self.note()
@@ -91,7 +95,10 @@ class Group(GroupListener):
     def note(self) -> None:
         log = self.log
         log.listener = self
-        entries = tuple(log.entries(log.first, log.last, 1 << 40)) if log.last >= log.first else ()
+        self.forgotten = tuple(entry for entry in self.forgotten if entry.index > log.snapshot.index)
+        entries = self.forgotten + tuple(
+            log.entries(log.first, log.last, 1 << 40) if log.last >= log.first else ()
+        )
         hard = (log.hard.term, log.hard.vote)
         self.history.append(Seen(hard, log.hard.commit, log.snapshot, entries, dict(self.bodies)))
         assert len(self.history) == log.ticket - self.base + 1
@@ -100,7 +107,9 @@ class Group(GroupListener):
         self.propose(self)
 
     def shorten(self) -> None:
-        """All entries are kept."""
+        """Entries are kept, unless some are forgotten."""
+        if self.forgotten:
+            self.compact(self)
 
     def written(self, ticket: int) -> None:
         assert self.told < ticket <= self.base + len(self.history) - 1
@@ -129,7 +138,7 @@ class Simulation:
         self.store = self.open().store
         for number in GROUPS:
             group = self.groups[number] = Group(GroupLog.create(self.store, number, REPLICA, b"all"), {})
-            group.propose = self.propose_sometimes
+            group.propose, group.compact = self.propose_sometimes, self.compact
         self.number = 0
         self.next = 0
         self.beside: dict[int, StoredMessage | int] = {}
@@ -146,7 +155,8 @@ class Simulation:
         actions: list[Callable[[], None]] = [self.append] * 3 + [self.settle] * 4 + [self.agree] * 3
         actions += [self.place] * 8 + [self.propose, self.unplace]
         actions += [self.receive] * 2 + [self.install]
-        actions += [self.promise, self.cut, self.compact, self.drain, self.publish, self.consume, self.read]
+        actions += [self.forget] * 2 + [lambda: self.compact(self.any_group())]
+        actions += [self.promise, self.cut, self.drain, self.publish, self.consume, self.read]
         actions += [self.store.commit] * 3 + [self.work] * 4 + [self.store.maintain]
         (self.crash if self.chance.random() < 0.04 else self.chance.choice(actions))()
 
@@ -332,8 +342,19 @@ class Simulation:
         for _ in range(60):
             self.settle()
 
-    def compact(self) -> None:
+    def forget(self) -> None:
+        """Forget entries that are committed."""
         group = self.any_group()
+        log = group.log
+        if log.first <= group.commit:
+            index = self.chance.randrange(log.first, group.commit + 1)
+            entries = log.entries(log.first, index, 1 << 40)
+            log.forget(index)
+            # A STATE that is due has them.
+            if log.first > index:
+                group.forgotten += tuple(entries)
+
+    def compact(self, group: Group) -> None:
         log = group.log
         index = self.chance.randrange(log.first - 1, max(group.commit, log.first - 1) + 1)
         machine = b" ".join(b"%d.%d" % place for place in sorted(group.settled))
@@ -438,7 +459,7 @@ class Simulation:
             (level, position) for level in LEVELS for position in range(log.end(level))
             if (level, position) not in held
         }  # fmt: skip
-        went_on.propose = self.propose_sometimes
+        went_on.propose, went_on.compact = self.propose_sometimes, self.compact
         went_on.commit = min(group.commit, log.last)
         self.groups[log.number] = went_on
 

@@ -46,7 +46,7 @@ class GroupContents(GroupRecords):
 
     @property
     def snapshot(self) -> GroupSnapshot:
-        """The latest snapshot; the entries begin behind its index."""
+        """The latest snapshot; the entries begin behind its index, unless the first are forgotten."""
         return self._state.snapshot
 
     @property
@@ -56,7 +56,7 @@ class GroupContents(GroupRecords):
 
     @property
     def first(self) -> int:
-        """The index of the first entry, whether or not there is any."""
+        """The index of the first entry that is not forgotten, whether or not there is any."""
         return self._state.first
 
     @property
@@ -65,10 +65,9 @@ class GroupContents(GroupRecords):
         return self._state.last
 
     def term(self, index: int) -> int:
-        """The term of the entry `index`, or of the snapshot; IndexError if it is neither."""
-        snapshot = self._state.snapshot
-        if index == snapshot.index:
-            return snapshot.term
+        """The term of the entry `index`, or of the one before the first; IndexError if it is neither."""
+        if index == self._state.first - 1:
+            return self._state.term_before
         self._check_index(index)
         return self._state.entry(index).term
 

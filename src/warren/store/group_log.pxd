@@ -40,6 +40,8 @@ cdef class GroupLog(GroupContents):
         last_term=uint64_t, size=Py_ssize_t
     )
     cpdef append(self, GroupEntry entry, object messages=?)
+    @cython.locals(state=GroupState, messages=dict, at=uint64_t)
+    cpdef forget(self, uint64_t index)
     cdef bint _has(self, tuple runs, object messages) except -1
     cdef _list_for_prepare(self)
     cdef _changed(self, Py_ssize_t size)

@@ -16,7 +16,9 @@ has messages without an entry, which recovery releases, but never an entry witho
 later term than the hard state. The first STATE of a new log stands before its messages, which would otherwise
 be taken for those of a queue without a log. A STATE contains everything that is needed of its group, so that
 nothing before it is; it is written anew when a segment with needed records is freed. The messages of void
-entries are released when the CUT is durable, and their positions in the store are never used again.
+entries are released when the CUT is durable, and their positions in the store are never used again. Entries
+that nobody needs before the next start are forgotten (`forget`): a snapshot replaces them before a STATE is
+written.
 """
 
 from bisect import bisect_left
@@ -227,7 +229,7 @@ class GroupLog(GroupContents):
         Positions that the machine of `snapshot` has as settled must have been settled in the store before.
         """
         state = self._state
-        if not state.snapshot.index <= snapshot.index <= state.last:
+        if not state.first - 1 <= snapshot.index <= state.last:
             raise ValueError(f"snapshot {snapshot.index} of entries {state.first} to {state.last}")
         if snapshot.term != self.term(snapshot.index):
             raise ValueError(f"snapshot {snapshot.index} of term {snapshot.term}")
@@ -238,6 +240,24 @@ class GroupLog(GroupContents):
         state.compact(snapshot)
         self._is_state_due = True
         self._changed(len(snapshot.machine))
+
+    def forget(self, index: int) -> None:
+        """Forget the entries up to `index`, which are applied and which nobody needs before the next start.
+
+        They are on disk until `compact`, which the listener calls before they would be written again
+        (`GroupListener.shorten`). Nothing is forgotten while a STATE is due, which has what is behind it.
+        """
+        if self._is_state_due:
+            return
+        state, messages = self._state, self._messages
+        for at in range(state.first, index + 1):
+            del messages[at]
+        state.forget(index)
+
+    def shorten(self) -> None:
+        """Have the listener replace all entries that are applied by a snapshot."""
+        if self.listener is not None:
+            self.listener.shorten()
 
     def receive(self, message: StoredMessage, level: int, position: int) -> None:
         """Store `message` of a snapshot, at `position` of `level` in the group; once for each position.
@@ -417,8 +437,7 @@ class GroupLog(GroupContents):
 
     def state_size(self) -> int:
         """The size of a STATE in bytes, as short as the listener can make it."""
-        if self.listener is not None:
-            self.listener.shorten()
+        self.shorten()
         return len(self._encoded_state())
 
     def write_state(self) -> None:

@@ -13,6 +13,7 @@ cdef class GroupState:
     cdef public uint64_t commit
     cdef readonly object snapshot
     cdef readonly uint64_t first
+    cdef readonly uint64_t term_before
     cdef readonly uint64_t last
     cdef readonly uint64_t last_term
     cdef public list entries
@@ -30,5 +31,7 @@ cdef class GroupState:
     cpdef bint fits(self, tuple runs) except -1
     @cython.locals(runs=tuple, run=PositionRun, commit=uint64_t)
     cpdef append(self, GroupEntry entry)
-    @cython.locals(place=Py_ssize_t, entry=GroupEntry, run=PositionRun)
+    @cython.locals(entry=GroupEntry, run=PositionRun)
     cpdef compact(self, snapshot)
+    @cython.locals(place=Py_ssize_t, last=GroupEntry)
+    cpdef forget(self, uint64_t index)

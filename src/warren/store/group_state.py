@@ -36,7 +36,7 @@ class GroupState:
 
     __slots__ = (
         "commit", "damage", "ends", "entries", "first", "hard", "last", "last_term", "number", "offsets",
-        "reason", "replica", "segments", "since", "snapshot", "snapshot_ends", "tail_size",
+        "reason", "replica", "segments", "since", "snapshot", "snapshot_ends", "tail_size", "term_before",
     )  # fmt: skip
 
     def __init__(self, number: int, replica: int = 0) -> None:
@@ -52,12 +52,14 @@ class GroupState:
         # The highest index known as committed.
         self.commit = 0
         self.snapshot = GroupSnapshot()
-        # The index of the first entry behind the snapshot, whether or not it exists; index and term of the
-        # last entry, or of the snapshot if there is no entry.
+        # The index of the first of `entries`, whether or not it exists, and the term of the one before it;
+        # index and term of the last entry, or of the snapshot if there is none behind it.
         self.first = 1
+        self.term_before = 0
         self.last = 0
         self.last_term = 0
-        # The entries behind the snapshot, in order and without a gap, and their size in bytes.
+        # The entries behind the snapshot, but those that are forgotten, in order and without a gap; and the
+        # size of all that are behind the snapshot, in bytes.
         self.entries: list[GroupEntry] = []
         self.tail_size = 0
         # Priority level -> the position behind the last message, as of the snapshot and at the end.
@@ -70,6 +72,7 @@ class GroupState:
     def begin_behind(self, snapshot: GroupSnapshot) -> None:
         """Let `snapshot` stand for everything before the entries."""
         self.snapshot = snapshot
+        self.first, self.term_before = snapshot.index + 1, snapshot.term
         self._number_entries()
 
     def entry(self, index: int) -> GroupEntry:
@@ -135,15 +138,25 @@ class GroupState:
             self.offsets.setdefault(each.level, PositionOffsets()).set(each.first, each.offset)
 
     def compact(self, snapshot: GroupSnapshot) -> None:
-        """Replace the entries up to the index of `snapshot` by it."""
-        place = snapshot.index - self.snapshot.index
-        for entry in self.entries[:place]:
-            self.tail_size -= entry_size(entry.runs, entry.commands)
-            for run in entry.runs:
-                self.snapshot_ends[run.level] = run.first + run.count
-        del self.entries[:place]
+        """Replace the entries up to the index of `snapshot`, those that are forgotten too, by it."""
+        del self.entries[: snapshot.index + 1 - self.first]
+        self.tail_size = 0
+        ends = dict(self.ends)
+        for entry in reversed(self.entries):
+            self.tail_size += entry_size(entry.runs, entry.commands)
+            for run in reversed(entry.runs):
+                ends[run.level] = run.first
+        self.snapshot_ends = {level: end for level, end in ends.items() if end}
         self.begin_behind(snapshot)
         self.commit = max(self.commit, snapshot.index)
+
+    def forget(self, index: int) -> None:
+        """Have the entries up to `index` on disk only; a snapshot replaces them before a STATE is written."""
+        place = index + 1 - self.first
+        last = self.entries[place - 1]
+        self.term_before = last.term
+        del self.entries[:place]
+        self.first = index + 1
 
     def promise(self, hard: GroupHardState) -> None:
         """Replace the hard state; what is known as committed never becomes less."""
@@ -208,6 +221,7 @@ class GroupState:
 
     def record(self) -> GroupRecord:
         """The content of a STATE."""
+        assert self.first == self.snapshot.index + 1, "a STATE needs the entries that are forgotten"
         listed = [each for level, offsets in sorted(self.offsets.items()) for each in offsets.listed(level)]
         return GroupRecord(
             group=self.number,
@@ -222,10 +236,9 @@ class GroupState:
         )
 
     def _number_entries(self) -> None:
-        snapshot, entries = self.snapshot, self.entries
-        self.first = snapshot.index + 1
-        self.last = snapshot.index + len(entries)
-        self.last_term = entries[-1].term if entries else snapshot.term
+        entries = self.entries
+        self.last = self.first - 1 + len(entries)
+        self.last_term = entries[-1].term if entries else self.term_before
 
 
 def state_of(record: GroupRecord) -> GroupState:

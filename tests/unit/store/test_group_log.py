@@ -310,6 +310,60 @@ def test_a_snapshot_is_of_an_entry_that_exists_and_of_its_term() -> None:
             log.compact(GroupSnapshot(index=index, term=term))
 
 
+def test_forgotten_entries_are_on_disk_until_a_snapshot_replaces_them() -> None:
+    there, store, log = begun()
+    for body in (b"a", b"b", b"c"):
+        append(log, body, commands=body)
+    write(store, there)
+    log.forget(2)
+    assert (log.first, log.last, log.term(2)) == (3, 3, 1)
+    for index in (1, 2):
+        with pytest.raises(IndexError):
+            log.messages(index)
+    found = opened(there).groups[GROUP]
+    assert [entry.commands for entry in found.entries(1, 3, 1_000)] == [b"a", b"b", b"c"]
+    with pytest.raises(ValueError, match="snapshot 1 of entries 3 to 3"):
+        log.compact(GroupSnapshot(index=1, term=1))
+    log.compact(GroupSnapshot(index=2, term=1, machine=b"machine"))
+    assert (log.first, log.snapshot_ends, log.tail_size) == (3, {0: 2}, log.entries(3, 3, 0)[0].size)
+    write(store, there)
+    recovered = opened(there)
+    found = recovered.groups[GROUP]
+    assert (found.first, found.last, found.snapshot, found.snapshot_ends) == (3, 3, log.snapshot, {0: 2})
+    assert bodies(recovered) == [b"a", b"b", b"c"]
+
+
+def test_nothing_is_forgotten_while_a_state_is_due() -> None:
+    there, store, log = begun()
+    append(log, b"a")
+    log.write_state()
+    log.forget(1)
+    assert log.first == 1
+    write(store, there)
+    log.forget(1)
+    assert log.first == 2
+    append(log, b"b")
+    write(store, there)
+    assert [entry.index for entry in opened(there).groups[GROUP].entries(1, 2, 1_000)] == [1, 2]
+
+
+def test_a_cut_behind_forgotten_entries_counts_from_them() -> None:
+    there, store, log = begun()
+    append(log, b"a")
+    append(log, b"b")
+    committed(log)
+    append(log, b"void")
+    write(store, there)
+    log.forget(2)
+    log.cut(4)
+    append(log, b"c")
+    write(store, there)
+    assert (log.first, log.last) == (3, 4)
+    recovered = opened(there)
+    assert bodies(recovered) == [b"a", b"b", b"c"]
+    assert (recovered.groups[GROUP].first, recovered.groups[GROUP].last) == (1, 4)
+
+
 def test_entries_are_bounded_until_a_snapshot() -> None:
     _, _, log = begun()
     size = GROUP_COMMANDS_SIZE_MAX

@@ -210,8 +210,7 @@ class QuorumGroup(GroupListener):
         level = cursor.level
         for low, high in self._log.logical_ranges(level, first, end):
             self._room().settle_run(SettledRun(level, low, high - low, reason=SettleReason.PURGED))
-        store = self._store
-        self._pending.call_back(lambda: store.finish(cursor, first, end))
+        self._pending.call_back(lambda: self._store.finish(cursor, first, end))
         self._log.announce_later()
 
     def hold(self, level: int, position: int, hold: HoldReason) -> None:
@@ -517,13 +516,16 @@ class QuorumGroup(GroupListener):
             callback()
 
     def _compact(self, last: Entry) -> None:
-        """Replace the entries by a snapshot if they are many."""
+        """Forget the entries if no other member may lack them; a snapshot replaces them if they are many."""
         log = self._log
-        size = log.tail_size
-        if not self.is_open or size < _COMPACTED_SIZE_ALONE:
+        if not self.is_open:
             return
-        if (
-            (self._driver.replica.is_only_member() and size >= len(log.snapshot.machine))
+        is_only_member = self._driver.replica.is_only_member()
+        if is_only_member:
+            log.forget(last.index)
+        size = log.tail_size
+        if size >= _COMPACTED_SIZE_ALONE and (
+            (is_only_member and size >= len(log.snapshot.machine))
             or last.index - log.snapshot.index >= GROUP_COMPACTED_ENTRIES
             or size >= GROUP_COMPACTED_SIZE
         ):

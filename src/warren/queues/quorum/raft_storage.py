@@ -102,7 +102,7 @@ class GroupStorage:
         return HardState(hard.term, hard.vote, min(hard.commit, log.last)), configuration
 
     def first_index(self) -> int:
-        """The index of the first entry, whether or not there is any."""
+        """The index of the first entry that can be read, whether or not there is any."""
         return self._log.first
 
     def last_index(self) -> int:
@@ -110,7 +110,7 @@ class GroupStorage:
         return self._log.last
 
     def term(self, index: int) -> int | None:
-        """The term of entry `index`, or of the snapshot; None if it is neither."""
+        """The term of entry `index`, or of the one before the first; None if it is neither."""
         if not self._log.first - 1 <= index <= self._log.last:
             return None
         return self._log.term(index)
@@ -128,7 +128,9 @@ class GroupStorage:
         return found
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot of the log; None before the first one."""
+        """The snapshot of the log, behind which it has all entries; None before the first one."""
+        if self._log.first > self._log.snapshot.index + 1:
+            self._log.shorten()
         snapshot = self._log.snapshot
         if not snapshot.index:
             return None

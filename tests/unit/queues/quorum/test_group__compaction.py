@@ -7,7 +7,7 @@ from tests.unit.queues.quorum.test_quorum_queue import got
 from tests.unit.queues.samples import sent
 
 from warren.limits_raft import GROUP_COMPACTED_ENTRIES, GROUP_COMPACTED_SIZE_ALONE
-from warren.queues.quorum.raft_storage import ALONE
+from warren.queues.quorum.raft_storage import ALONE, GroupStorage
 from warren.replication.raft.change import Configuration
 
 WITH_LEARNER = Configuration(voters=(REPLICA,), learners=(LEADER,))
@@ -39,11 +39,26 @@ def test_the_only_replica_keeps_few_entries() -> None:
     assert [got(member.queue, member).message.body for _ in range(300)][-1] == b"299"
 
 
+def test_the_only_replica_has_no_applied_entry_in_memory() -> None:
+    member = leading()
+    for snapshot in published(member, 3):
+        assert member.log.first == member.log.last + 1 > snapshot + 1
+    storage = GroupStorage(member.log)
+    found = storage.snapshot()
+    assert found is not None
+    assert found.index == member.log.last
+    member.write()
+    member.open()
+    member.lead()
+    assert [got(member.queue, member).message.body for _ in range(3)] == [b"0", b"1", b"2"]
+
+
 def test_a_large_machine_is_not_written_again_before_the_entries_have_its_size() -> None:
     member = leading()
-    for _ in published(member, 1_000):
-        pass
-    deliveries = [got(member.queue, member) for _ in range(1_000)]
+    for number in range(4_000):
+        member.queue.publish(sent(f"{number}", delivery_mode=2), None, 0)
+    member.write()
+    deliveries = [got(member.queue, member) for _ in range(4_000)]
     # A gap behind each of them, so that each is a run of its own.
     for delivery in deliveries[::2]:
         member.queue.requeue(delivery)
@@ -60,3 +75,4 @@ def test_a_replica_with_another_member_keeps_entries_that_it_may_lack() -> None:
     first = member.log.snapshot.index
     assert set(published(member, GROUP_COMPACTED_ENTRIES // 2)) == {first}
     assert member.log.tail_size > 2 * GROUP_COMPACTED_SIZE_ALONE
+    assert member.log.first == first + 1

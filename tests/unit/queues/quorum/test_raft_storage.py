@@ -211,6 +211,23 @@ def test_a_configuration_that_is_not_complete_or_newer_is_refused(data: bytes) -
         decode_configuration(data)
 
 
+def test_a_snapshot_of_forgotten_entries_is_made_when_it_is_asked_for() -> None:
+    _, _, log = begun()
+    storage = GroupStorage(log)
+
+    class Applied(GroupListener):
+        def shorten(self) -> None:
+            log.compact(GroupSnapshot(index=2, term=1, configuration=encode_configuration(ALONE)))
+
+    log.listener = Applied()
+    storage.write(ready(HardState(1, 0, 0), *(Entry(1, index, payload=SECOND) for index in (1, 2))))
+    assert storage.snapshot() is None
+    log.forget(2)
+    found = storage.snapshot()
+    assert found is not None
+    assert (found.index, found.term, storage.first_index(), storage.term(2)) == (2, 1, 3, 1)
+
+
 def ready(hard_state: HardState, *entries: Entry) -> Ready:
     """What a core wants to have written."""
     return Ready(
