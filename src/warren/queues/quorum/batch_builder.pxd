@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
-from warren.queues.quorum.batch_codec cimport QuorumBatch, SettledRun, new_enqueue, new_reach, new_settled_run
+from warren.queues.quorum.batch_codec cimport QuorumBatch, Reach, SettledRun, new_enqueue, new_reach, new_settled_run
 from warren.store.group_record cimport PositionRun, new_position_run
 
 cdef Py_ssize_t _EMPTY_SIZE
@@ -23,6 +23,8 @@ cdef class BatchBuilder:
     cdef list _held
     cdef list _forgotten
     cdef dict _reaches
+    cdef int _reach_level
+    cdef uint64_t _reach
     cdef object _enqueuer
     cdef uint64_t _enqueued_count
     cdef uint64_t _next_number
@@ -40,11 +42,12 @@ cdef class BatchBuilder:
     cpdef settle(self, int level, uint64_t position, uint64_t size, object reason)
     @cython.locals(batch=QuorumBatch)
     cpdef QuorumBatch take(self)
-    @cython.locals(reaches=dict)
+    @cython.locals(only=Reach, reaches=dict)
     cdef tuple _take_reaches(self)
+    @cython.locals(before=object)
+    cdef _end_reach(self)
     @cython.locals(run=PositionRun)
     cpdef reach_enqueued(self)
-    @cython.locals(before=object)
     cpdef raise_reach(self, int level, uint64_t position)
     cdef _grow(self, Py_ssize_t size)
     @cython.locals(count=uint64_t)

@@ -57,9 +57,10 @@ class BatchBuilder:
     """Collects commands, until `take` returns them as a batch and begins with the next one."""
 
     __slots__ = (
-        "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_held", "_next_number", "_reaches",
-        "_returned", "_run_count", "_run_end", "_run_level", "_runs", "_settled", "_settled_bytes",
-        "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size", "is_full",
+        "_enqueued", "_enqueued_count", "_enqueuer", "_forgotten", "_held", "_next_number", "_reach",
+        "_reach_level", "_reaches", "_returned", "_run_count", "_run_end", "_run_level", "_runs", "_settled",
+        "_settled_bytes", "_settled_end", "_settled_first", "_settled_level", "_settled_reason", "_size",
+        "is_full",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -73,8 +74,10 @@ class BatchBuilder:
         self._returned: list[ReturnedRun] = []
         self._held: list[HeldRun] = []
         self._forgotten: list[Enqueuer] = []
-        # Priority level -> the highest reach.
+        # Priority level -> the highest reach; and the one of the level that was raised last, if that is one.
         self._reaches: dict[int, int] = {}
+        self._reach_level = _NO_LEVEL
+        self._reach = 0
         # The latest run of numbers, of positions, and of settled positions, each of which may be continued.
         self._enqueuer = _NOBODY
         self._enqueued_count = 0
@@ -90,7 +93,7 @@ class BatchBuilder:
 
     def is_empty(self) -> bool:
         """True if there is nothing to propose."""
-        return self._size == _EMPTY_SIZE and not self._reaches
+        return self._size == _EMPTY_SIZE and self._reach_level == _NO_LEVEL and not self._reaches
 
     def enqueue(self, enqueuer: Enqueuer, number: int, level: int, position: int) -> None:
         """Add a message that `enqueuer` numbered, and that was placed at `position` of `level`."""
@@ -161,9 +164,12 @@ class BatchBuilder:
 
     def raise_reach(self, level: int, position: int) -> None:
         """Add that messages below `position` of `level` may be handed out."""
-        before = self._reaches.get(level)
-        if before is None or before < position:
-            self._reaches[level] = position
+        if level != self._reach_level:
+            self._end_reach()
+            self._reach_level = level
+            self._reach = position
+        elif position > self._reach:
+            self._reach = position
 
     def reach_enqueued(self) -> None:
         """Add that the messages that were added may be handed out."""
@@ -197,15 +203,23 @@ class BatchBuilder:
         return batch
 
     def _take_reaches(self) -> tuple[Reach, ...]:
-        reaches = self._reaches
-        if not reaches:
-            return ()
-        if len(reaches) == 1:
+        if not self._reaches:
             # As usual: most queues have one level.
-            level, position = reaches.popitem()
-            return (new_reach(level, position),)
-        self._reaches = {}
+            if self._reach_level == _NO_LEVEL:
+                return ()
+            only = new_reach(self._reach_level, self._reach)
+            self._reach_level = _NO_LEVEL
+            return (only,)
+        self._end_reach()
+        reaches, self._reaches = self._reaches, {}
         return tuple([Reach(level, reaches[level]) for level in sorted(reaches)])
+
+    def _end_reach(self) -> None:
+        if self._reach_level != _NO_LEVEL:
+            before = self._reaches.get(self._reach_level)
+            if before is None or before < self._reach:
+                self._reaches[self._reach_level] = self._reach
+            self._reach_level = _NO_LEVEL
 
     def _grow(self, size: int) -> None:
         self._size += size

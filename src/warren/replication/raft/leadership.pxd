@@ -10,7 +10,6 @@ cdef object _CHANGE
 cdef object _PROBE
 cdef object _REPLICATE
 cdef object _APPEND
-cdef object _APPEND_RESPONSE
 cdef object _HEARTBEAT
 
 @cython.locals(index=cython.longlong)

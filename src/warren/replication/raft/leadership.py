@@ -31,7 +31,6 @@ _CHANGE = EntryKind.CHANGE
 _PROBE = ProgressState.PROBE
 _REPLICATE = ProgressState.REPLICATE
 _APPEND = MessageKind.APPEND
-_APPEND_RESPONSE = MessageKind.APPEND_RESPONSE
 _HEARTBEAT = MessageKind.HEARTBEAT
 
 
@@ -167,7 +166,7 @@ def _append_all(state: RaftState, entries: list[Entry], size: int) -> None:
     state.uncommitted_bytes += size
     last = state.log.append(entries)
     # The leader counts itself as it counts the others: when the entries are durable.
-    state.send(RaftMessage(_APPEND_RESPONSE, state.id, state.id, state.term, last))
+    state.acknowledge_own(last)
 
 
 def leave_joint_if_due(state: RaftState) -> None:

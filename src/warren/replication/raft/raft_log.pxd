@@ -44,7 +44,7 @@ cdef class RaftLog:
     cpdef next_snapshot(self)
     cpdef hand_over(self)
     cpdef written(self, index, term)
-    @cython.locals(first=Entry, last=Entry)
+    @cython.locals(first=Entry, last=Entry, count=Py_ssize_t)
     cpdef commit_written(self, tuple entries)
     cpdef tuple next_committed(self, bint is_unstable_allowed)
     cpdef applicable(self, bint is_unstable_allowed)

@@ -293,8 +293,13 @@ class RaftLog:
         assert first.index == self.offset == self.applying + 1, (
             f"entry {first.index} is written behind {self.offset - 1} and {self.applying}"
         )
-        self.written(last.index, last.term)
-        self.commit_to(last.index)
+        count = len(entries)
+        assert self._entries[count - 1] is last, f"entry {last.index} is written, and not in the tail"
+        del self._entries[:count]
+        self.offset = last.index + 1
+        if self.in_progress < self.offset:
+            self.in_progress = self.offset
+        self.commit = last.index
         self.apply_handed_out(entries, False)
 
     def snapshot_written(self, index: int) -> None:

@@ -461,11 +461,9 @@ class Replica:
     def _take_messages(self) -> tuple[tuple[RaftMessage, ...], tuple[RaftMessage, ...]]:
         """Take out what is to be sent now, and what when the storage is synced."""
         state = self._state
-        messages, messages_after = state.messages, state.messages_after
+        messages, messages_after = state.messages, state.take_messages_after()
         if messages:
             state.messages = []
-        if messages_after:
-            state.messages_after = []
         if messages and self._waits_for_term():
             # A pre-vote promises nothing, and what is passed on to a leader has no term.
             sent: list[RaftMessage] = []

@@ -36,6 +36,8 @@ cdef class RaftState:
     cdef public list read_states
 
     cpdef send(self, message)
+    cpdef acknowledge_own(self, long long index)
+    cpdef list take_messages_after(self)
     cpdef set_progress(self, dict members)
     cpdef quorum_index(self)
     cpdef bint is_quorum_active(self) except -1

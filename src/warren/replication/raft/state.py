@@ -66,7 +66,9 @@ class RaftState:
         self.peers: list[tuple[int, Progress]] = []
         self.votes: dict[int, bool] = {}
         self.messages: list[RaftMessage] = []
-        self.messages_after: list[RaftMessage] = []
+        # Messages that wait until what they promise is synced; a leader's answer to itself is a pair of term
+        # and index, since most of them are never read.
+        self.messages_after: list[RaftMessage | tuple[int, int]] = []
         self.election_elapsed = 0
         self.heartbeat_elapsed = 0
         # Ticks after which this follower starts an election, drawn anew in each term.
@@ -100,6 +102,20 @@ class RaftState:
         else:
             assert message.to != self.id, f"{message.kind.name} to itself"
             self.messages.append(message)
+
+    def acknowledge_own(self, index: int) -> None:
+        """Tell this leader that it has all entries up to `index`, when they are synced."""
+        self.messages_after.append((self.term, index))
+
+    def take_messages_after(self) -> list[RaftMessage]:
+        """Take out the messages that wait until what they promise is synced."""
+        taken, self.messages_after = self.messages_after, []
+        return [
+            RaftMessage(MessageKind.APPEND_RESPONSE, self.id, self.id, *each)
+            if isinstance(each, tuple)
+            else each
+            for each in taken
+        ]
 
     def set_progress(self, members: dict[int, Progress]) -> None:
         """Replace the progress of all members."""
