@@ -28,7 +28,7 @@ cdef class RaftDriver:
     cdef _note_ticket(self, long long ticket)
     @cython.locals(replica=Replica)
     cdef bint _finish_write(self) except -1
-    @cython.locals(entry=Entry)
+    @cython.locals(entry=Entry, last=Entry)
     cpdef _apply(self, entries)
     cdef _ask_again(self)
     cdef _answer_reads(self)

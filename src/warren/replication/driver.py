@@ -98,7 +98,7 @@ class RaftDriver:
     @property
     def commit(self) -> int:
         """The highest index known as committed."""
-        return self.replica.hard_state.commit
+        return self.replica.commit_index()
 
     @property
     def applied(self) -> int:
@@ -195,7 +195,7 @@ class RaftDriver:
         entries = self.replica.begin_alone()
         if not entries:
             return False
-        self._note_ticket(self._log.append(entries, self.replica.log.commit))
+        self._note_ticket(self._log.append(entries, self.replica.commit_index()))
         self._waiting.append((self._ticket, entries))
         return True
 
@@ -246,7 +246,8 @@ class RaftDriver:
         for entry in entries:
             if entry.kind is _CHANGE:
                 self.replica.apply_change(entry)
+        last = entries[-1]
         self._machine.apply(entries)
-        self.replica.applied(entries[-1].index)
+        self.replica.applied(last.index)
         if self._reads_due:
             self._answer_reads()

@@ -12,4 +12,6 @@ cdef class GroupContents(GroupRecords):
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     cpdef uint64_t logical(self, int level, uint64_t stored) except? 0
     cpdef uint64_t end(self, int level) except? 0
+    cpdef bint has_entry(self, uint64_t index) except -1
+    cpdef bint has_tail(self, Py_ssize_t size) except -1
     cpdef bint has_space(self, Py_ssize_t size) except -1

@@ -64,6 +64,10 @@ class GroupContents(GroupRecords):
         """The index of the last entry, or of the snapshot if there is none."""
         return self._state.last
 
+    def has_entry(self, index: int) -> bool:
+        """True if there is an entry with `index` that is not forgotten."""
+        return self._state.first <= index <= self._state.last
+
     def term(self, index: int) -> int:
         """The term of the entry `index`, or of the one before the first; IndexError if it is neither."""
         if index == self._state.first - 1:
@@ -140,6 +144,10 @@ class GroupContents(GroupRecords):
         """The size in bytes of the entries behind the snapshot, without messages."""
         return self._state.tail_size
 
+    def has_tail(self, size: int) -> bool:
+        """True if the entries behind the snapshot have `size` bytes, without messages."""
+        return self._state.tail_size >= size
+
     def has_space(self, size: int) -> bool:
         """True if an entry of `size` bytes, without its messages, can be appended before a snapshot."""
         return self._state.tail_size + size <= GROUP_TAIL_SIZE_MAX
@@ -156,5 +164,5 @@ class GroupContents(GroupRecords):
                 yield cursor, position
 
     def _check_index(self, index: int) -> None:
-        if not self._state.first <= index <= self._state.last:
+        if not self.has_entry(index):
             raise IndexError(index)

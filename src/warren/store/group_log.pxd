@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from warren.model.column cimport Column
+from warren.model.first_items cimport drop_first
 from warren.model.message cimport StoredMessage
 from warren.store.group_contents cimport GroupContents
 from warren.store.group_listener cimport GroupListener

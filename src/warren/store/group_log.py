@@ -8,7 +8,7 @@
 
 A message is placed at once, so that one record serves all queues that it is routed to; the entry that
 proposes it follows as the batch is made (`GroupListener.prepare`), or later, or never: then `unplace` makes
-the message void. Entries are kept in memory from the last snapshot on, without their messages, which are
+the message void. Entries are in memory from the last snapshot on, without their messages, which are
 ordinary messages of the store: written once, whatever queues they are in, and settled by their queue.
 
 Invariants: the records of a group are the last ones of a batch, the hard state first: a batch that is torn
@@ -32,6 +32,7 @@ from warren.limits_raft import (
     UNTRUSTED_REASON_SIZE_MAX,
 )
 from warren.model.column import Column
+from warren.model.first_items import drop_first
 from warren.model.message import StoredMessage
 from warren.store.accepted_damage import accept_damage
 from warren.store.cursor import QueueCursor
@@ -382,7 +383,7 @@ class GroupLog(GroupContents):
             # The entry may have been cut, and another one with its index be on its way.
             if at in self._messages:
                 _locate(self._messages[at])
-        del self._unwritten[:count]
+        drop_first(self._unwritten, count)
         self._release_void(last)
         if self.listener is not None:
             self.listener.written(last)

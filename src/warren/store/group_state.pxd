@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint64_t
 
+from warren.model.first_items cimport drop_first
 from warren.store.group_record cimport GroupEntry, PositionRun, entry_size
 
 cdef class GroupState:

@@ -9,6 +9,7 @@ untrusted: it may have forgotten what it promised.
 
 from collections.abc import Iterable, Iterator
 
+from warren.model.first_items import drop_first
 from warren.store.cursor import QueueCursor
 from warren.store.group_record import (
     GroupEntry,
@@ -155,7 +156,7 @@ class GroupState:
         place = index + 1 - self.first
         last = self.entries[place - 1]
         self.term_before = last.term
-        del self.entries[:place]
+        drop_first(self.entries, place)
         self.first = index + 1
 
     def promise(self, hard: GroupHardState) -> None:

@@ -106,7 +106,7 @@ HOLD_MAX = {1: HoldReason.QUARANTINED, 2: max(HoldReason), VERSION: max(HoldReas
 TIMED_VERSION = 3
 
 
-class Enqueuer(Struct, frozen=True, order=True):
+class Enqueuer(Struct, frozen=True, order=True, cache_hash=True):
     """Who numbers the messages that it publishes to a queue: one run of a node."""
 
     node: int

@@ -59,7 +59,7 @@ cdef class QuorumGroup(GroupListener):
     cpdef prepare(self)
     cpdef written(self, uint64_t ticket)
     @cython.final
-    @cython.locals(size=int64_t, is_only_member=bint)
+    @cython.locals(is_only_member=bint)
     cdef _compact(self, Entry last)
     @cython.final
     cdef PendingBatch _next_batch(self)

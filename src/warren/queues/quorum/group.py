@@ -74,7 +74,7 @@ class GroupOwner(Protocol):
         """`messages` are committed; `runs` are their positions in the group."""
 
     def reached(self) -> None:
-        """More messages can be delivered."""
+        """More messages can be delivered; `enter` looks for that by itself."""
 
     def delivers_at_once(self) -> bool:
         """True if messages are likely to be delivered as soon as they are committed."""
@@ -478,13 +478,13 @@ class QuorumGroup(GroupListener):
         owner = self._owner
         self.pending_count -= len(pending.messages)
         self.pending_bytes -= pending.byte_count
-        if batch.reaches:
-            owner.reached()
         if pending.messages:
             # A backlog that is made as they enter begins at the end before them.
             owner.enter(pending.messages, batch.runs)
             for run in batch.runs:
                 self._ends[run.level] = self._log.stored(run.level, run.first) + run.count
+        elif batch.reaches:
+            owner.reached()
         pending.answer()
 
     def _apply_earlier(self, entry: Entry) -> None:
@@ -523,11 +523,10 @@ class QuorumGroup(GroupListener):
         is_only_member = self._driver.replica.is_only_member()
         if is_only_member:
             log.forget(last.index)
-        size = log.tail_size
-        if size >= _COMPACTED_SIZE_ALONE and (
-            (is_only_member and size >= len(log.snapshot.machine))
+        if log.has_tail(_COMPACTED_SIZE_ALONE) and (
+            (is_only_member and log.has_tail(len(log.snapshot.machine)))
             or last.index - log.snapshot.index >= GROUP_COMPACTED_ENTRIES
-            or size >= GROUP_COMPACTED_SIZE
+            or log.has_tail(GROUP_COMPACTED_SIZE)
         ):
             self._replace_entries(last.index)
 

@@ -104,8 +104,9 @@ class QuorumMachine:
         if returned.run_count:
             for settled in batch.settled:
                 returned.remove(settled.level, settled.first, settled.first + settled.count)
-        while returned.run_count > QUORUM_RETURNED_RUNS_MAX:
-            returned.forget_half()
+        if batch.returned or batch.held:
+            while returned.run_count > QUORUM_RETURNED_RUNS_MAX:
+                returned.forget_half()
         for enqueuer in batch.forgotten:
             self._enqueuers.pop(enqueuer, None)
         return AppliedBatch(repeats) if repeats else _APPLIED

@@ -439,6 +439,7 @@ class QuorumQueue(RetryingQueue):
 
     def enter(self, messages: list[StoredMessage], runs: Sequence[PositionRun]) -> None:
         """Deliver or enqueue `messages`, which are committed; `runs` are their positions in the group."""
+        self.reached()
         group: QuorumGroup = self._group  # type: ignore[assignment]
         place = 0
         for run in runs:

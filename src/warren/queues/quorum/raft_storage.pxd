@@ -1,5 +1,6 @@
 cimport cython
 
+from warren.model.first_items cimport drop_first
 from warren.model.value cimport Value
 from warren.replication.raft.raft_messages cimport Entry
 from warren.store.group_log cimport GroupLog
@@ -29,7 +30,8 @@ cdef class GroupStorage:
     cpdef write(self, ready)
     cdef _replace(self, snapshot)
     @cython.locals(
-        log=GroupLog, written=list, entry=Entry, stored=GroupEntry, payload=QuorumPayload, first=cython.longlong
+        log=GroupLog, written=list, begin=Entry, known=Entry, entry=Entry, stored=GroupEntry, payload=QuorumPayload,
+        first=cython.longlong, count=Py_ssize_t
     )
     cpdef append(self, entries, commit)
     cdef _entry(self, index)

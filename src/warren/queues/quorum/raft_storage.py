@@ -13,6 +13,7 @@ from struct import Struct as Layout
 from msgspec import Struct
 
 from warren.limits_raft import CHANGE_MEMBERS_MAX
+from warren.model.first_items import drop_first
 from warren.model.value import Value
 from warren.queues.quorum.batch_codec import VERSION
 from warren.queues.quorum.replica_messages import ReplicaMessages
@@ -157,14 +158,22 @@ class GroupStorage:
     def append(self, entries: Sequence[Entry], commit: int) -> int:
         """Write `entries`, and with them that everything up to `commit` is committed; as `write` does."""
         log, written = self._log, self._written
-        first = entries[0].index
-        if first <= log.last:
+        begin = entries[0]
+        first = begin.index
+        if log.has_entry(first):
             log.cut(first)
-        while written and written[-1].index >= first:
+        while written:
+            known = written[-1]
+            if known.index < first:
+                break
             written.pop()
-        if written and written[0].index < log.first:
-            # The first of them are in the snapshot.
-            del written[: log.first - written[0].index]
+        # The first of them may be in a snapshot by now, or forgotten.
+        count = 0
+        for known in written:
+            if log.has_entry(known.index):
+                break
+            count += 1
+        drop_first(written, count)
         for entry in entries:
             stored = new_group_entry(entry.index, entry.term, commit, entry.kind)
             if isinstance(entry.payload, QuorumPayload):

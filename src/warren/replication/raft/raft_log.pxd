@@ -1,5 +1,6 @@
 cimport cython
 
+from warren.model.first_items cimport drop_first
 from warren.replication.raft.raft_messages cimport Entry
 
 cdef object _CHANGE
@@ -33,13 +34,13 @@ cdef class RaftLog:
     @cython.locals(tail=list)
     cpdef slice(self, first, last, bytes_max)
     cpdef take_snapshot(self)
-    @cython.locals(place=Py_ssize_t)
+    @cython.locals(place=Py_ssize_t, begin=Entry, first=cython.longlong)
     cpdef append(self, entries)
     @cython.locals(place=Py_ssize_t)
     cpdef append_after(self, previous, entries, commit)
     cpdef append_applied(self, index)
     cpdef commit_to(self, index)
-    @cython.locals(place=Py_ssize_t)
+    @cython.locals(place=Py_ssize_t, count=Py_ssize_t)
     cpdef tuple next_unstable(self)
     cpdef next_snapshot(self)
     cpdef hand_over(self)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from warren.limits_raft import ENTRY_OVERHEAD_BYTES
+from warren.model.first_items import drop_first
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.raft_messages import Entry, EntryId, EntryKind, HardState, Snapshot
 from warren.replication.raft.trace import Trace, TraceEvent
@@ -189,7 +190,8 @@ class RaftLog:
         """Append entries, in place of all from the first of them on; return the last index."""
         if not entries:
             return self.last_index()
-        first = entries[0].index
+        begin = entries[0]
+        first = begin.index
         assert first > self.commit, f"entry {first} would replace a committed one, up to {self.commit}"
         place = first - self.offset
         if place == len(self._entries):
@@ -256,8 +258,10 @@ class RaftLog:
 
     def next_unstable(self) -> tuple[Entry, ...]:
         """Return the entries that the storage has not been given."""
-        place = self.in_progress - self.offset
-        return tuple(self._entries[place:]) if place < len(self._entries) else ()
+        place, count = self.in_progress - self.offset, len(self._entries)
+        if place == count - 1:
+            return (self._entries[place],)
+        return tuple(self._entries[place:]) if place < count else ()
 
     def next_snapshot(self) -> Snapshot | None:
         """Return the snapshot that the storage has not been given."""
@@ -295,7 +299,7 @@ class RaftLog:
         )
         count = len(entries)
         assert self._entries[count - 1] is last, f"entry {last.index} is written, and not in the tail"
-        del self._entries[:count]
+        drop_first(self._entries, count)
         self.offset = last.index + 1
         if self.in_progress < self.offset:
             self.in_progress = self.offset
@@ -353,7 +357,7 @@ class RaftLog:
             count += 1
             self._applying_bytes -= size
             released += payloads
-        del self._batches[:count]
+        drop_first(self._batches, count)
         self._is_applying_paused = self._applying_bytes >= self._applying_bytes_max
         while self._changes and self._changes[0] <= index:
             self._changes.popleft()

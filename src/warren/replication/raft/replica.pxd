@@ -26,6 +26,7 @@ cdef class Replica:
 
     cpdef bint leads(self) except -1
     cpdef bint is_only_member(self) except -1
+    cpdef long long commit_index(self) except -1
     cpdef propose(self, payload, size)
     @cython.locals(state=RaftState)
     cpdef append_alone(self)

@@ -98,6 +98,10 @@ class Replica:
         """Return whether this replica is a voter without any other member, learners too."""
         return self._state.is_only_member
 
+    def commit_index(self) -> int:
+        """Return the highest index known as committed."""
+        return self._state.log.commit
+
     @property
     def log(self) -> RaftLog:
         """The log, for reading."""

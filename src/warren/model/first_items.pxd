@@ -1,0 +1,1 @@
+cpdef drop_first(list items, Py_ssize_t count)
