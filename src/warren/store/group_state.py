@@ -153,6 +153,7 @@ class GroupState:
 
     def forget(self, index: int) -> None:
         """Have the entries up to `index` on disk only; a snapshot replaces them before a STATE is written."""
+        assert index >= self.first, f"entry {index} is forgotten already, or in the snapshot"
         place = index + 1 - self.first
         last = self.entries[place - 1]
         self.term_before = last.term

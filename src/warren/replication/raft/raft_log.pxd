@@ -45,7 +45,7 @@ cdef class RaftLog:
     cpdef next_snapshot(self)
     cpdef hand_over(self)
     cpdef written(self, index, term)
-    @cython.locals(first=Entry, last=Entry, count=Py_ssize_t)
+    @cython.locals(first=Entry, last=Entry)
     cpdef commit_written(self, tuple entries)
     cpdef tuple next_committed(self, bint is_unstable_allowed)
     cpdef applicable(self, bint is_unstable_allowed)
@@ -55,6 +55,7 @@ cdef class RaftLog:
         count=Py_ssize_t, last=cython.longlong, size=cython.longlong, payloads=cython.longlong, released=cython.longlong
     )
     cpdef long long has_applied(self, long long index) except -1
+    cdef _leave_tail(self, long long index)
     @cython.locals(entry=Entry)
     cdef _note_changes(self, entries)
 

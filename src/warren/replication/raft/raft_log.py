@@ -286,10 +286,7 @@ class RaftLog:
         elif found != term:
             self._trace.event(TraceEvent.WRITTEN_MISMATCHED, index, term, found)
         else:
-            del self._entries[: index + 1 - self.offset]
-            self.offset = index + 1
-            if self.in_progress <= index:
-                self.in_progress = index + 1
+            self._leave_tail(index)
 
     def commit_written(self, entries: Sequence[Entry]) -> None:
         """Note that the storage has `entries`, the first of the tail, and that they are being applied."""
@@ -297,12 +294,8 @@ class RaftLog:
         assert first.index == self.offset == self.applying + 1, (
             f"entry {first.index} is written behind {self.offset - 1} and {self.applying}"
         )
-        count = len(entries)
-        assert self._entries[count - 1] is last, f"entry {last.index} is written, and not in the tail"
-        drop_first(self._entries, count)
-        self.offset = last.index + 1
-        if self.in_progress < self.offset:
-            self.in_progress = self.offset
+        assert self._entries[len(entries) - 1] is last, f"entry {last.index} is written, and not in the tail"
+        self._leave_tail(last.index)
         self.commit = last.index
         self.apply_handed_out(entries, False)
 
@@ -362,6 +355,13 @@ class RaftLog:
         while self._changes and self._changes[0] <= index:
             self._changes.popleft()
         return released
+
+    def _leave_tail(self, index: int) -> None:
+        """Take the entries up to `index`, which the storage has, off the tail."""
+        drop_first(self._entries, index + 1 - self.offset)
+        self.offset = index + 1
+        if self.in_progress < self.offset:
+            self.in_progress = self.offset
 
     def _note_changes(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
