@@ -67,6 +67,7 @@ def extensions() -> list[Extension]:
         modules(),
         compiler_directives=DIRECTIVES,
         build_dir="build/cython",
+        cache=True,
         include_path=[str(SOURCE)],
         nthreads=os.cpu_count() or 1,
     )

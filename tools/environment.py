@@ -175,7 +175,7 @@ def _install_compiled(environment: Path) -> None:
     """Install Warren from a wheel, compiled if there is a C compiler, else interpreted with a message."""
     reason = _why_not_compile()
     _drop_stale_build()
-    variables = {"WARREN_PURE": "1"} if reason else {"WARREN_PURE": "0"}
+    variables = {"WARREN_PURE": "1"} if reason else {"WARREN_PURE": "0"} | _compiler_cache()
     print("Packing Warren without compiling it" if reason else "Compiling Warren, some minutes", flush=True)
     wheels = ROOT / "build" / "wheels"
     shutil.rmtree(wheels, ignore_errors=True)
@@ -209,6 +209,14 @@ def _why_not_compile() -> str:
         if subprocess.run(command, capture_output=True).returncode:
             return "the C compiler does not find Python.h (on Debian: apt-get install python3-dev)"
     return ""
+
+
+def _compiler_cache() -> dict[str, str]:
+    """Return the variables with which ccache, where it is installed, finds what any checkout compiled."""
+    if shutil.which("ccache") is None or "ccache" in os.environ.get("CC", ""):
+        return {}
+    compiler = os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc"
+    return {"CC": f"ccache {compiler}", "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
 
 
 def _drop_stale_build() -> None:
