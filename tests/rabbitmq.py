@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.patience import patient
 from tests.warren_process import free_port
 
 SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -19,7 +20,7 @@ PLUGINS = (
     "rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding",
     "rabbitmq_federation",
 )  # fmt: skip
-START_S = 90
+START_S = patient(90)
 
 
 def is_installed() -> bool:

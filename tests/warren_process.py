@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.patience import patient
+
 import warren
 
-START_S_MAX = 30
-STOP_S_MAX = 10
+START_S_MAX = patient(30)
+STOP_S_MAX = patient(10)
 PROGRAM = "from warren.cli.main import main; main()"
 COMMAND = (sys.executable, "-c", PROGRAM)
 # The default for tests, so that no broker uses the data directory of a user.

@@ -18,9 +18,10 @@ from tests.conformance import notation
 from tests.conformance.client import Client, TranscriptContext
 from tests.conformance.notation import LineReader
 from tests.conformance.peer import Event, Mismatch, Peer
+from tests.patience import patient
 
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
-ANSWER_S = 8.0
+ANSWER_S = patient(8.0)
 QUIET_S = 1.0
 _STEP = re.compile(r"(?P<who>[CSR])(?P<connection>\d*)>\s*(?P<text>.*)")
 _MARK = re.compile(r"(differs-from-rabbitmq|xfail): *(.+)")

@@ -25,6 +25,7 @@ from tests.crash.checking import check  # noqa: E402
 from tests.crash.load import ClientHistory, Load  # noqa: E402
 from tests.crash.recording import built, why_impossible  # noqa: E402
 from tests.integration.broker_process import BrokerProcess  # noqa: E402
+from tests.patience import patient  # noqa: E402
 
 KILLS = 20
 # The broker is killed after at most this number of such calls: the first few happen during its start.
@@ -32,7 +33,7 @@ CALLS_MAX = {"pwrite": 600, "fdatasync": 400, "fsync": 12, "rename": 5, "open": 
 # A chosen call that does not happen is not waited for any longer.
 LOAD_SECONDS_MAX = 3.0
 # What remains of a killed process is gone by then.
-END_SECONDS_MAX = 10.0
+END_SECONDS_MAX = patient(10.0)
 REPORT_EVERY = 10
 KEPT = ROOT / "build" / "crash"
 

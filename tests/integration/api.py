@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from tests.integration.broker_process import BrokerProcess
+from tests.patience import patient
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 # A broker closes a connection that was idle for longer.
 IDLE_S_MAX = 20
 

@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from tests.patience import patient
 from tests.warren_process import IN_MEMORY
 
 _READY = re.compile(r"(?P<protocol>(?:amqp|stream)(?:/ssl)?|https?(?:/prometheus)?) \S+:(?P<port>\d+)")
-STOP_TIMEOUT_S = 15
+STOP_TIMEOUT_S = patient(15)
 
 
 class BrokerProcess:

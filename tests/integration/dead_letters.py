@@ -9,12 +9,13 @@ from typing import Any
 import pika
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess
+from tests.patience import patient
 
 Channel = pika.adapters.blocking_connection.BlockingChannel
 
 PERSISTENT = 2
 ENDED = ("done", "failed", "stopped")
-JOB_S_MAX = 60
+JOB_S_MAX = patient(60)
 
 
 @contextmanager
@@ -58,7 +59,7 @@ def reject(channel: Channel, queue: str, to: str = "dead") -> None:
             break
         channel.basic_reject(method.delivery_tag, requeue=False)
         due += 1
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patient(10)
     while _count(channel, to) < due:
         assert time.monotonic() < deadline
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import uvloop
+from tests.patience import patient
 
 from warren.client.channel import ChannelListener
 from warren.client.connection import ClientConnection, ConnectionListener
@@ -27,7 +28,7 @@ from warren.transport.protocol import LoopContext
 Value = TypeVar("Value")
 # Verified at once, whereas argon2 takes a thread and time.
 QUICK = ConfigEntry("password_hashing_module", "rabbit_password_hashing_sha256", "test")
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

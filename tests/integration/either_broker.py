@@ -14,12 +14,13 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import broker
+from tests.patience import patient
 from tests.rabbitmq import RabbitMQ
 from tests.warren_process import free_port
 
 WARREN, RABBITMQ = "warren", "rabbitmq"
 # RabbitMQ's own cases poll for up to 30 s; what a link of Warren does here takes well under one.
-SETTLED_S_MAX = 30
+SETTLED_S_MAX = patient(30)
 ALL = {"configure": ".*", "write": ".*", "read": ".*"}
 _PLUGINS = ("rabbitmq_management", "rabbitmq_shovel_management", "rabbitmq_federation_management")
 

@@ -12,11 +12,12 @@ import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import AMQPError
 from tests.integration.api import HttpClient, quoted
+from tests.patience import patient
 from tests.rabbitmq import RabbitMQ
 from tests.warren_process import free_port
 
 # A link of RabbitMQ waits for `reconnect-delay`, and the machine may be busy.
-SETTLED_S_MAX = 60
+SETTLED_S_MAX = patient(60)
 
 Value = TypeVar("Value")
 

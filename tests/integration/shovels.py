@@ -8,8 +8,9 @@ from typing import Any
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient
+from tests.patience import patient
 
-WAIT_S_MAX = 60
+WAIT_S_MAX = patient(60)
 
 
 def uri(port: int, user: str = "guest:guest") -> str:

@@ -8,13 +8,15 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.patience import patient
+
 # Debian installs it in a directory that is not in the path of users.
 _PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/usr/libexec"])
 SLAPD = shutil.which("slapd", path=_PATH)
 _SCHEMAS = Path("/etc/ldap/schema")
 _MODULES = Path("/usr/lib/ldap")
 MISSING = "Debian's slapd is not installed"
-_START_TIMEOUT_S = 20
+_START_TIMEOUT_S = patient(20)
 
 SUFFIX = "dc=example,dc=org"
 SERVICE = f"cn=service,{SUFFIX}"

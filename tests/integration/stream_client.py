@@ -3,6 +3,7 @@
 import socket
 import ssl
 
+from tests.patience import patient
 from tests.stream_delivery import decode_deliver
 
 from warren.wire.streams import commands
@@ -13,7 +14,7 @@ from warren.wire.streams.fields import Offset
 from warren.wire.streams.frames import framed
 from warren.wire.streams.publish import Publication, encode_publish
 
-WAIT_S = 20
+WAIT_S = patient(20)
 
 
 class RawStreamClient:

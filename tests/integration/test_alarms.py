@@ -14,10 +14,11 @@ from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration import api
 from tests.integration.api import get, states
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
 from warren.cli.main import main
 
-WAIT_S_MAX = 30
+WAIT_S_MAX = patient(30)
 LITTLE = "vm_memory_high_watermark.absolute = 1MB"
 MUCH = "vm_memory_high_watermark.absolute = 2GB"
 NO_DISK = "disk_free_limit.absolute = 1000000TB"
@@ -38,7 +39,7 @@ class Client:
 
     def wait(self, is_so: Callable[[], bool]) -> None:
         """Process events until the condition holds."""
-        for _ in range(WAIT_S_MAX * 10):
+        for _ in range(int(WAIT_S_MAX * 10)):
             if is_so():
                 return
             self.connection.process_data_events(0.1)

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from tests.clients.celery_application.workers import running_worker
 from tests.integration.broker_process import broker
+from tests.patience import patient
 from tests.warren_process import free_port
 
 TASKS = 30
 COUNTDOWN_S = 6
-RESULT_S_MAX = 60
+RESULT_S_MAX = patient(60)
 
 
 def test_delayed_tasks_run_once_although_the_broker_was_killed_while_they_waited(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import trustme
 from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_http_tls import config, files
+from tests.patience import patient
 
 from warren.cli.main import main
 from warren.management import rabbitmqadmin
 
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from tests.integration.dead_letters import (
     start,
     take,
 )
+from tests.patience import patient
 
 QUEUES = ("orders", "short", "small", "tired", "dead", "elsewhere", "full")
 
@@ -50,7 +51,7 @@ def channel(node: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[Cha
 
 def wait_for(client: HttpClient, queue: str, count: int) -> None:
     """Wait until `queue` contains this number of dead letters."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + patient(10)
     while client.get(path_of(queue, "dead-letters"))["dead_letters"] != count:
         assert time.monotonic() < deadline
         time.sleep(0.01)

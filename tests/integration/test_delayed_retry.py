@@ -10,10 +10,11 @@ from pika.exceptions import ChannelClosedByBroker
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
+from tests.patience import patient
 
 # Times on a clock of milliseconds, in seconds.
 GRAIN_S = 0.002
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 
 
 @pytest.fixture(params=["on disk", "in memory"])
@@ -76,7 +77,7 @@ def test_a_nack_waits_for_the_minimum_each_time_and_only_if_the_type_says_so(pro
     with connect(process.port) as connection:
         channel = connection.channel()
         # It would not come within the time limit.
-        declare(channel, "failed", 1_000 * TIMEOUT_S * 2)
+        declare(channel, "failed", int(1_000 * TIMEOUT_S * 2))
         assert len(delays(channel, "nack", "nack")) == 2
 
 

@@ -12,11 +12,12 @@ from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.stream_client import RawStreamClient
+from tests.patience import patient
 
 from warren.wire.streams import commands
 
 EXCHANGE = "amq.rabbitmq.event"
-RECEIVE_S = 10
+RECEIVE_S = patient(10)
 
 
 class Listener:

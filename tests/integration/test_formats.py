@@ -16,6 +16,7 @@ from tests.integration.api import HttpClient
 from tests.integration.broker_process import broker, refusal
 from tests.integration.test_serve import connect
 from tests.long_params import long_params
+from tests.patience import patient
 
 from warren.journal.file_format import VERSION
 
@@ -32,7 +33,7 @@ DEFINITIONS = {
 PAUSE = "/warren/queues/v/paused/pause"
 LEASES = "/warren/queues/v/leased/leases"
 DAY_S = 86_400
-WAIT_S_MAX = 10
+WAIT_S_MAX = patient(10)
 # The first version whose messages record that the broker dead-lettered them.
 NOT_DEAD = re.compile(r"store-[12]-metadata-\d+\.tar\.gz")
 DEATH = {"count": 3, "reason": "rejected", "queue": "work", "exchange": "", "routing-keys": ["work"]}

@@ -9,12 +9,13 @@ import pytest
 from tests.conformance.peer import Peer
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.stream_client import RawStreamClient
+from tests.patience import patient
 
 from warren.framing.heartbeat import HEARTBEAT_FRAME
 from warren.wire.streams import commands
 
 INTERVAL_S = 2
-WAIT_S = 30
+WAIT_S = patient(30)
 
 
 class Silent(Peer):

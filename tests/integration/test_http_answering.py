@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 SITE = "https://board.example"
 CONFIG = f"""
 management.cors.allow_origins.1 = {SITE}

@@ -17,11 +17,12 @@ from aiohttp import web
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.echo import was_dropped
+from tests.patience import patient
 
 from warren.management.http_connections import HttpConnections, HttpPortSettings
 from warren.management.http_protocol import HttpProtocol, HttpTimeouts
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 GUEST = b"authorization: Basic " + base64.b64encode(b"guest:guest") + b"\r\n"
 HALF = b"GET /api/overview HTTP/1.1\r\nhost: x\r\n"
 DESCRIPTORS = 256

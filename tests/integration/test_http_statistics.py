@@ -13,10 +13,11 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ConnectionClosedByBroker, NackError, UnroutableError
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 # Samples are taken every five seconds.
-SAMPLED_S_MAX = 15
+SAMPLED_S_MAX = patient(15)
 # The operations of the test below.
 PUBLISHED = {"publish": 24, "confirm": 23, "return_unroutable": 1, "drop_unroutable": 1}
 CONSUMED = {
@@ -92,7 +93,7 @@ def close(channel: BlockingChannel) -> None:
 
 def until(node: BrokerProcess, channel: BlockingChannel, is_so: Callable[[], bool]) -> None:
     """Process events of a connection until a condition holds that the next samples bring about."""
-    for _ in range(SAMPLED_S_MAX * 10):
+    for _ in range(int(SAMPLED_S_MAX * 10)):
         if is_so():
             return
         channel.connection.process_data_events(0.1)

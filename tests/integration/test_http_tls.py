@@ -12,8 +12,9 @@ import pytest
 import trustme
 from tests.integration.broker_process import BrokerProcess, broker, refusal
 from tests.integration.test_tls import client_context, write
+from tests.patience import patient
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 GUEST = {"authorization": "Basic Z3Vlc3Q6Z3Vlc3Q="}
 
 

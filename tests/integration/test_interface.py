@@ -7,8 +7,9 @@ from contextlib import closing
 
 from tests.integration.api import get
 from tests.integration.broker_process import BrokerProcess
+from tests.patience import patient
 
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 MARKED = {"x-warren-ui": "1", "content-type": "application/json"}
 GUEST = json.dumps({"username": "guest", "password": "guest"})
 

@@ -21,6 +21,7 @@ from tests.integration.dead_letters import (
     start,
     take,
 )
+from tests.patience import patient
 
 QUEUES = ("from", "to")
 NUMBERS = [str(number) for number in range(200)]
@@ -212,7 +213,7 @@ def test_a_job_waits_while_publishers_are_blocked(tmp_path: Path) -> None:
         for name in QUEUES:
             assert client.status(f"PUT /queues/%2F/{name}", {"durable": True}) == 201
         job = start(client, "from", "move", destination="to")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patient(10)
         while (job := client.get(f"/warren/jobs/{job['id']}"))["state"] != "waiting":
             assert time.monotonic() < deadline
         assert job["reason"] == "low on disk"

@@ -15,9 +15,10 @@ import pytest
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_rows import read
+from tests.patience import patient
 
 PERSISTENT = 2
-WAIT_S_MAX = 20
+WAIT_S_MAX = patient(20)
 QUEUE_TYPES = ("classic", "quorum")
 LEASES = "/warren/queues/%2F/{}/leases"
 

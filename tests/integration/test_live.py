@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
 from warren.limits_http import LIVE_USER_STREAMS_MAX
 
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 GUEST = "authorization: Basic " + base64.b64encode(b"guest:guest").decode()
 STREAMS = 150
 # The memory bound of all streams, in one process with everything that makes their answers.

@@ -15,9 +15,10 @@ from tests import rabbitmq
 from tests.conformance.peer import Peer
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
+from tests.patience import patient
 
 MARKER = "s3cret-marker"
-RECEIVE_S = 10
+RECEIVE_S = patient(10)
 
 
 def connect(node: BrokerProcess, password: str = "guest") -> pika.BlockingConnection:

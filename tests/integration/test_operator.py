@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.operator_cases import LINK_CASES, Case
 from tests.integration.stream_client import RawStreamClient
+from tests.patience import patient
 
 from warren.cli.main import main
 from warren.cli.operator.command_groups import COMMANDS
@@ -552,7 +553,7 @@ def test_settings_are_shown_with_their_source_and_without_secrets(operator: Oper
 def test_the_log_names_the_user_who_changed_a_limit(operator: Operator) -> None:
     operator.gets("nodes", "limit-disk", "50MB")
     file = json.loads(operator.gets("log_location", "--json"))["file"]
-    until = time.monotonic() + 20
+    until = time.monotonic() + patient(20)
     # A thread writes the log.
     while "user 'guest': disk limit set to 47 MiB" not in Path(file).read_text():
         assert time.monotonic() < until

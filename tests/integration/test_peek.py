@@ -11,10 +11,11 @@ import pika
 import pytest
 from tests.integration.api import HttpClient, get
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
 COUNT = 500
 # Message counts are sampled every five seconds.
-SAMPLED_S_MAX = 15
+SAMPLED_S_MAX = patient(15)
 PERSISTENT = 2
 
 

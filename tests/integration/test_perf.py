@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from tests.patience import patient
 from tests.warren_process import WarrenProcess, running_warren, warren_environment
 
 PROGRAM = "from warren.cli.main import main; main()"
 # Few messages in flight, so that even a slow machine delivers them within the measured time.
 SHORT = ["--duration", "0.8", "--warmup", "0.1", "--in-flight-max", "50"]
-COMMAND_S_MAX = 60
+COMMAND_S_MAX = patient(60)
 
 
 @pytest.fixture(scope="module")

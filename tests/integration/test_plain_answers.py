@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_operator import Operator
+from tests.patience import patient
 
 from warren.cli.main import main
 
@@ -103,7 +104,7 @@ def test_the_status_of_a_broker_is_available_as_json(operator: Operator, node: B
 def test_an_alarm_is_named(operator: Operator) -> None:
     try:
         operator.gets("nodes", "limit-disk", "1000TB")
-        give_up_at = time.monotonic() + 30
+        give_up_at = time.monotonic() + patient(30)
         while (result := operator.asks("health", "alarms")).exit_code == 0:
             assert time.monotonic() < give_up_at
             time.sleep(0.1)

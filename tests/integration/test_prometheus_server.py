@@ -15,12 +15,13 @@ from urllib.parse import quote
 import pika
 import pytest
 from tests.integration.broker_process import BrokerProcess
+from tests.patience import patient
 from tests.warren_process import free_port
 
 PROMETHEUS = shutil.which("prometheus")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "prometheus.md"
 CONFIGURATION = re.compile(r"^In `prometheus\.yml`:\n\n```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-START_S = 30
+START_S = patient(30)
 INTERVAL = "global: {scrape_interval: 1s}\n"
 
 pytestmark = pytest.mark.skipif(PROMETHEUS is None, reason="Debian's prometheus is not installed")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from tests.integration.api import get_page
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 from tests.rabbitmq import RabbitMQ, is_installed
 from tests.warren_process import free_port
 
-TIMEOUT_S = 60
+TIMEOUT_S = patient(60)
 THEIRS = shutil.which("rabbitmqadmin")
 has_theirs = (
     pytest.mark.rabbitmq,

@@ -13,9 +13,10 @@ from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
 from tests.integration.conftest import QUEUE_TYPES
+from tests.patience import patient
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
-WAIT_S_MAX = 20
+WAIT_S_MAX = patient(20)
 
 
 @pytest.fixture(scope="module", params=QUEUE_TYPES)

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pytest
 from tests.integration.api import HttpClient, get
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
 PERSISTENT = 2
-TIMEOUT_S = 30
+TIMEOUT_S = patient(30)
 # The place of the first message by type of queue: those without priority come behind 31 levels.
 FIRST_PLACES = {"classic": 0, "quorum": 31 << 48}
 AUTHORIZATION = {"authorization": "Basic " + b64encode(b"guest:guest").decode()}

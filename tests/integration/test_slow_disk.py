@@ -13,13 +13,14 @@ from pika import BlockingConnection
 from tests.integration.api import get, states
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.faults import Faults
+from tests.patience import patient
 
 from warren.limits import STORE_PENDING_SIZE_MAX
 
 PERSISTENT = pika.BasicProperties(delivery_mode=2)
 BODY = bytes(1_000_000)
 COUNT = 150
-WAIT_S_MAX = 30
+WAIT_S_MAX = patient(30)
 
 
 class Publisher(threading.Thread):
@@ -67,7 +68,7 @@ def memory(node: BrokerProcess) -> int:
 
 def wait_for_flow(node: BrokerProcess, connection: BlockingConnection) -> None:
     """Wait until a connection is in the state flow."""
-    for _ in range(WAIT_S_MAX * 20):
+    for _ in range(int(WAIT_S_MAX * 20)):
         if "flow" in states(node):
             return
         connection.sleep(0.05)

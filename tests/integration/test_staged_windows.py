@@ -20,6 +20,7 @@ from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.staging import StagedQuery, bodies, stream
 from tests.integration.test_rows import read
 from tests.integration.test_serve import connect
+from tests.patience import patient
 
 # A broker is started sixteen times and more: half a minute, and longer on a busy machine.
 pytestmark = [
@@ -30,7 +31,7 @@ pytestmark = [
 STREAMS = ("first", "second")
 # Each is published in two pieces: rows that differ only in bodies by chunks of a stage, the others singly.
 EQUAL, UNLIKE, PIECES = 3_000, 400, 2
-DEATH_S_MAX = 10
+DEATH_S_MAX = patient(10)
 STREAM, MARK = "*.stream", "*/????????.segment"
 WINDOWS = {
     "the plan has its name, which is not synced": "fsync:1:*/staged",

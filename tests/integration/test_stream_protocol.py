@@ -25,12 +25,13 @@ from rstream import (
 )
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.stream_client import RawStreamClient
+from tests.patience import patient
 from tests.stream_delivery import decode_deliver
 
 from warren.wire.streams import commands
 from warren.wire.streams.frames import framed
 
-WAIT_S = 20
+WAIT_S = patient(20)
 FIRST = ConsumerOffsetSpecification(OffsetType.FIRST)
 LOGIN = {"username": "guest", "password": "guest"}
 

@@ -13,6 +13,7 @@ import pytest
 from tests.integration.api import HttpClient, get
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_rows import read
+from tests.patience import patient
 
 COUNT = 1_500
 STREAM = "/warren/streams/%2F/events"
@@ -35,7 +36,7 @@ def publish(node: BrokerProcess, channel: Any, count: int = COUNT, size: int = 0
     before = HttpClient(node).get(STREAM)["committed_offset"]
     for number in range(count):
         channel.basic_publish("", "events", b"%d" % (before + number) + bytes(size))
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patient(30)
     while HttpClient(node).get(STREAM)["committed_offset"] < before + count:
         assert time.monotonic() < deadline
 
@@ -89,7 +90,7 @@ def test_only_rows_published_with_the_given_address_are_returned(node: BrokerPro
     publish(node, channel, 3)
     for key in "abcab":
         channel.basic_publish("shop", key, key.encode())
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patient(30)
     while HttpClient(node).get(STREAM)["committed_offset"] < 8:
         assert time.monotonic() < deadline
     rows = "/streams/%2F/events/rows"
@@ -135,7 +136,7 @@ def test_rows_removed_by_retention_are_gone_and_the_first_offset_is_returned(tmp
         limits = {"x-max-length-bytes": 1_000_000, "x-stream-max-segment-size-bytes": 300_000}
         declare(channel, **limits)
         publish(node, channel, 300, size=10_000)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + patient(60)
         while not HttpClient(node).get(STREAM)["first"]:
             publish(node, channel, 30, size=10_000)
             assert time.monotonic() < deadline

@@ -20,9 +20,10 @@ from rstream import (
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.stream_client import RawStreamClient
+from tests.patience import patient
 
 LOGIN = {"username": "guest", "password": "guest"}
-WAIT_S = 20
+WAIT_S = patient(20)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from pika.exceptions import ChannelClosedByBroker, ConnectionClosedByBroker
 from pika.spec import Basic
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.channels import channel_of
+from tests.patience import patient
 
 STREAM = {"x-queue-type": "stream"}
 
@@ -56,7 +57,7 @@ def read(
             channel.basic_ack(method.delivery_tag)
 
         channel.basic_consume(name, take, arguments={"x-stream-offset": start, **more})
-        until = time.monotonic() + 20
+        until = time.monotonic() + patient(20)
         while len(found) < count:
             assert time.monotonic() < until, f"{len(found)} of {count} were received"
             channel.connection.process_data_events(0.1)
@@ -86,7 +87,7 @@ def test_a_consumer_receives_later_messages(channel: BlockingChannel) -> None:
     got: list[bytes] = []
     channel.basic_consume("later", lambda *delivery: got.append(delivery[3]))
     channel.basic_publish("", "later", b"new")
-    until = time.monotonic() + 20
+    until = time.monotonic() + patient(20)
     while not got and time.monotonic() < until:
         channel.connection.process_data_events(0.1)
     assert got == [b"new"]
@@ -175,7 +176,7 @@ def test_a_stream_keeps_at_most_its_maximum_size(node: BrokerProcess, channel: B
     declare(channel, "short-lived", **small)
     for _ in range(100):
         channel.basic_publish("", "short-lived", bytes(10_000))
-    until = time.monotonic() + 20
+    until = time.monotonic() + patient(20)
     while (count := channel.queue_declare("short-lived", passive=True).method.message_count) > 30:
         assert time.monotonic() < until, f"{count} messages still exist"
         time.sleep(0.1)

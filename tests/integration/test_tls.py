@@ -12,12 +12,13 @@ import trustme
 import uvloop
 from msgspec.structs import replace
 from tests.integration.echo import serving, was_dropped
+from tests.patience import patient
 
 from warren.transport.certificates import LoginFrom
 from warren.transport.listener import ConnectionSlots
 from warren.transport.tls import Tls, TlsError, TlsSettings
 
-TIMEOUT_S = 20
+TIMEOUT_S = patient(20)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -12,9 +12,10 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.patience import patient
 
 EXCHANGE = "amq.rabbitmq.trace"
-RECEIVE_S = 10
+RECEIVE_S = patient(10)
 
 
 @contextmanager

@@ -12,10 +12,11 @@ import pytest
 import uvloop
 from msgspec.structs import replace
 from tests.integration.echo import HANDSHAKE_MS, EchoServer, serving, was_dropped
+from tests.patience import patient
 
 from warren.transport.listener import ConnectionSlots
 
-TIMEOUT_S = 20
+TIMEOUT_S = patient(20)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

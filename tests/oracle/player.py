@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from tests.conformance.client import PASSWORD, USER, Client, TranscriptContext
 from tests.conformance.peer import Event, Mismatch, Peer
 from tests.conformance.transcript import describe
+from tests.patience import patient
 
 CONNECTIONS, CHANNELS = 2, 2
 # The channel of each connection that requests the counts.
 CONTROL = 99
 # A request to a queue may overtake an operation that is not complete; it does not overtake it twice.
 ROUNDS = 2
-ANSWER_S = 20.0
+ANSWER_S = patient(20.0)
 _STEP = re.compile(r"C(\d*)> (?:\d+ times )?(?:(\d+) )?(\S+)(.*)")
 _QUEUE = re.compile(r'\bqueue="([^"]*)"')
 _TAG = re.compile(r"tag\((\d)\)")

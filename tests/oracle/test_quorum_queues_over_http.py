@@ -33,13 +33,14 @@ from tests.oracle.quorum_http_cases import (
     QUORUM,
     REFUSALS,
 )
+from tests.patience import patient
 
 pytestmark = pytest.mark.timeout(300)
 # Not used by the recorded scripts, which may run meanwhile.
 VHOST = VHOSTS[-1]
 QUEUES = f"/api/queues/{VHOST}"
 # RabbitMQ counts a quorum queue every 5 s.
-STATISTICS_S = 30.0
+STATISTICS_S = patient(30.0)
 AGAIN_S = 0.25
 Broker = QuorumBroker
 

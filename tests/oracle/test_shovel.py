@@ -10,10 +10,11 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests import rabbitmq
+from tests.patience import patient
 from tests.warren_process import running_warren
 
 MESSAGES = 500
-MOVED_S_MAX = 60
+MOVED_S_MAX = patient(60)
 
 
 def channel_of(port: int) -> BlockingChannel:

@@ -16,9 +16,10 @@ import pika
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from tests import rabbitmq
+from tests.patience import patient
 from tests.warren_process import IN_MEMORY, free_port, start_warren, stop
 
-WAIT_S = 60
+WAIT_S = patient(60)
 # A source that the shovel declares, in the present form; a named queue that is moved by two messages at a
 # time; and the older form, whose ends are this node.
 SHOVELS = r"""

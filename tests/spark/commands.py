@@ -6,12 +6,13 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.patience import patient
 from tests.spark.brokers import BrokerUnderTest
 from tests.warren_process import PROGRAM
 
 import warren
 
-COMMAND_S_MAX = 300
+COMMAND_S_MAX = patient(300)
 
 
 def environment(place: BrokerUnderTest) -> dict[str, str]:

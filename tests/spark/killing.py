@@ -19,12 +19,13 @@ from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
+from tests.patience import patient
 from tests.spark.brokers import BrokerUnderTest
 from tests.spark.conftest import session
 from tests.warren_process import WarrenProcess, free_port, start_warren, stop
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN_S_MAX = 280
+RUN_S_MAX = patient(280)
 # More than one attempt for each task, so that a killed worker does not end the query.
 MASTER = "local[2,4]"
 # Executors beside the driver, in separate JVMs, can be killed alone.

@@ -7,10 +7,12 @@ import struct
 import threading
 from collections.abc import Iterator
 
+from tests.patience import patient
+
 PIECE = 65_536
 # Closing sends a reset, so that it is not taken for a regular end.
 RESET = struct.pack("ii", 1, 0)
-RELAY_S_MAX = 10
+RELAY_S_MAX = patient(10)
 
 
 class Relay:

@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamWriter
 from pyspark.sql.types import StructType
+from tests.patience import patient
 from tests.spark.brokers import STREAM, BrokerUnderTest, rows_of
 from tests.spark.killing import counted, kill_broker, restarted_broker
 from tests.spark.relay import Relay, relayed
@@ -27,7 +28,7 @@ from pyspark_warren.sink import ArrowStreamWriter
 
 SEEDS = int(os.environ.get("HUNT_SEEDS", "1"))
 ROUNDS = 4
-RUN_S_MAX = 200
+RUN_S_MAX = patient(200)
 # How long after the start of a run the disturbance happens: usually during a batch.
 LATEST_S = 3.0
 DISTURBANCES = ("nothing", "cut", "kill", "before", "after")

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
+from tests.patience import patient
 from tests.spark.brokers import BrokerUnderTest
 
 from pyspark_warren.http import HttpApi, path
@@ -15,7 +16,7 @@ from pyspark_warren.http import HttpApi, path
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 NAMES = sorted(one.name for one in NOTEBOOKS.glob("*.ipynb"))
-CELL_S_MAX = 200
+CELL_S_MAX = patient(200)
 # Jupyter stores its own files, by default in the home of its user.
 FOLDERS = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
 Execute = Callable[[str], str]

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from tests.patience import patient
 from tests.spark.archived import BATCH_ROWS as KILLED_ROWS
 from tests.spark.brokers import STREAM, BrokerUnderTest
 from tests.spark.killing import restarted_broker, run
@@ -29,11 +30,11 @@ from pyspark_warren.pipelines.replay import ReplayResult, replay
 ROWS = 600
 BATCHES = 7
 BATCH_ROWS = 200
-QUEUE_S_MAX = 200
+QUEUE_S_MAX = patient(200)
 # Spark is started four times: seconds for each, and a minute and more on a busy machine.
 WINDOWS_S_MAX = 1_200
 # Failing requests are repeated, and each may take its time.
-FAILED_S_MAX = 90
+FAILED_S_MAX = patient(90)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ import pytest
 from celery import chain, chord, group
 from celery.exceptions import TaskRevokedError
 from tests.clients.celery_application.workers import Worker, running_worker
+from tests.patience import patient
 
-RESULT_S_MAX = 40
+RESULT_S_MAX = patient(40)
 IDLE_PREFETCH = 2  # One task for each process of the pool.
 
 

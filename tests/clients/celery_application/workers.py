@@ -14,10 +14,11 @@ from pathlib import Path
 from celery import Celery, Signature
 from tests.clients.celery_application.queue_settings import queue_settings
 from tests.clients.harness.catalogue import ROOT
+from tests.patience import patient
 
 MODULE = "tests.clients.celery_application.application"
-START_S_MAX = 60
-STOP_S_MAX = 20
+START_S_MAX = patient(60)
+STOP_S_MAX = patient(20)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

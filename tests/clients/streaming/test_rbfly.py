@@ -9,10 +9,11 @@ import pytest
 from tests.clients.harness import brokers, certificates, fetching
 from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Suite
+from tests.patience import patient
 
 PROGRAM = Path(__file__).with_name("with_rbfly.py")
 RBFLY = Suite(name="rbfly", kind="sdist", package="rbfly", version="0.10.0")
-RUN_S_MAX = 90
+RUN_S_MAX = patient(90)
 # The first test that runs builds the client, which compiles it.
 pytestmark = pytest.mark.timeout(900)
 MESSAGES = (

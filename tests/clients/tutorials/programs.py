@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.clients.harness import fetching
+from tests.patience import patient
 
 HERE = Path(__file__).parent
 AMQPLIB = "amqplib@2.3.1"
-ANSWER_S_MAX = 30
+ANSWER_S_MAX = patient(30)
 CLIENTS = {
     "pika": "with_pika.py",
     "aio-pika": "with_aio_pika.py",
