@@ -14,9 +14,9 @@ COMPILED := .venv-compiled
 SPARK := .venv-spark
 SPARK_VERSIONS := $(patsubst requirements/spark-%.txt,%,$(wildcard requirements/spark-*.txt))
 OLDER_SPARKS := $(SPARK_VERSIONS:%=$(SPARK)-%/.ready)
-# Which of the tests that take long are run: none, all, or a part such as 2/4.
-LONG ?= none
-DUE_SPARKS := $(if $(filter none,$(LONG)),,$(patsubst %,$(SPARK)-%/.ready,$(shell $(PYTHON) tests/long.py $(LONG) $(sort $(SPARK_VERSIONS)))))
+# Which of the long tests are run: all, or a part such as 2/8.
+PART ?= long
+DUE_SPARKS = $(patsubst %,$(SPARK)-%/.ready,$(shell $(PYTHON) tests/part.py $(PART) $(sort $(SPARK_VERSIONS))))
 ENVIRONMENT = $(or $(PYTHON),python3) tools/environment.py
 SOURCES := $(shell find src -name '*.py' -o -name '*.pxd' -o -name '*.c' -o -name '*.h')
 INTERFACE := src/warren/management/static/index.html
@@ -32,7 +32,7 @@ CUTS ?= 150
 COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all check lint format test-unit test-tidy test-conformance test-integration \
+.PHONY: help setup run test test-long check lint format test-unit test-tidy test-conformance test-integration \
 	clients spark spark-versions sim mutation ui ui-types crash prove-links fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
@@ -45,14 +45,15 @@ run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): 
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
 	@XDG_DATA_HOME=$(CURDIR)/data exec $(COMPILED)/bin/warren serve $(ARGS)
 
-test: setup $(SPARK)/.ready $(DUE_SPARKS)  ## lint, and the tests on both builds; the last line counts them; LONG=2/4: also a part of the long ones
-	@$(VENV)/bin/python tests/run.py --long $(LONG)
+test: setup $(SPARK)/.ready  ## lint, and the tests on both builds; the last line counts them
+	@$(VENV)/bin/python tests/run.py
 
-test-all:  ## everything: also what takes long, older Sparks, more clients, all mutations and fuzz targets, more seeds
-	@$(MAKE) test LONG=all
+test-long:  ## what `make test` leaves out, with fresh seeds: older Sparks, more clients, mutations and fuzzing; a share: make test-long PART=2/8
+	@$(MAKE) setup $(SPARK)/.ready $(DUE_SPARKS)
+	@$(VENV)/bin/python tests/run.py --part $(PART)
 
 check: $(VENV)/.ready  ## the quick part, before a commit: lint, unit and tidy tests, interpreted, without those marked slow
-	@$(VENV)/bin/python tests/run.py --build interpreted --long none --quick lint unit tidy
+	@$(VENV)/bin/python tests/run.py --build interpreted --part gate --quick lint unit tidy
 
 lint: $(VENV)/.ready  ## ruff, mypy --strict and the import contracts
 	@$(VENV)/bin/python tests/run.py --build interpreted lint
@@ -76,8 +77,8 @@ spark: setup $(SPARK)/.ready  ## the Spark connector, in an environment of its o
 spark-versions: setup $(OLDER_SPARKS)  ## what every version of Spark has to keep of it, with each older one
 	@$(VENV)/bin/python tests/run.py --build interpreted $(SPARK_VERSIONS:%=spark-%)
 
-clients: setup  ## other people's clients and their own tests, against a started broker
-	@$(VENV)/bin/python tests/run.py --build compiled clients
+clients: setup  ## other people's clients and their own tests, against a started broker; one: make clients ARGS=kombu
+	@$(COMPILED)/bin/python tests/clients/run.py $(ARGS)
 
 sim: setup  ## power cuts on a simulated disk, by seeds: make sim SEEDS=10000
 	@SEEDS=$(SEEDS) $(VENV)/bin/python tests/run.py sim
@@ -126,7 +127,7 @@ dist: $(VENV)/.ready build/.interface  ## a wheel and a source distribution in d
 	@rm -rf dist && $(VENV)/bin/python tools/distribution.py
 
 clean:  ## remove the environments and everything built
-	@rm -rf $(VENV) $(COMPILED) $(SPARK) $(SPARK)-* .venv-clients build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
+	@rm -rf $(VENV) $(COMPILED) $(SPARK) $(SPARK)-* build dist src/*.egg-info src/warren/management/static ui/node_modules .mypy_cache .ruff_cache .pytest_cache \
 		.import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

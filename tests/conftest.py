@@ -1,36 +1,49 @@
 """Configuration of all tests: the tested build, the seeds, and the selection of tests that take long."""
 
 import os
+import resource
+import tomllib
 from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from tests.long import checked, chosen
+from hypothesis import HealthCheck, is_hypothesis_test, settings
+from tests.part import parsed
+from tests.patience import patient
 from tests.seeds import SEED_S_MAX, SEEDS, SEEDS_FROM, TEST_S_MAX
 
 from warren.wire import table
 
+ROOT = Path(__file__).resolve().parent.parent
+# Test modules that take long, with the reasons.
+LONG_MODULES = tomllib.loads((ROOT / "tests" / "long.toml").read_text(encoding="utf-8"))
 # Examples of each property that does not have its own number: Hypothesis' default.
 EXAMPLES = 100
+# The CPU time before a test.
+USED_BEFORE = pytest.StashKey[float]()
+# Other examples and seeds than those that the gate has tried.
+IS_FRESH = os.environ.get("FRESH") == "1"
 # Other processes may use the processor meanwhile.
 settings.register_profile(
     "warren",
     deadline=None,
     max_examples=int(os.environ.get("EXAMPLES", EXAMPLES)),
     suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not IS_FRESH,
 )
 settings.load_profile("warren")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--long`, which selects tests that take long, and `--seed`, which selects a seed of simulations."""
+    """Add `--part`, which selects tests that take long, and `--seed`, which selects a seed of simulations."""
     group = parser.getgroup("warren")
     group.addoption(
-        "--long",
-        type=checked,
+        "--part",
+        type=parsed,
         default="all",
-        metavar="WHICH",
-        help="tests marked `long`: none, all, or a part such as 2/4",
+        metavar="PART",
+        help="gate: all but the tests that take long; long: those alone; or a part of those such as 2/8",
     )
     group.addoption("--seed", type=int, help="the only seed that simulations try")
 
@@ -57,22 +70,70 @@ def seeds_of(item: pytest.Item) -> range:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests that take long, according to `--long`, and extend the timeout of tests with seeds."""
-    long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
-    wanted = set(chosen(long, config.getoption("--long")))
-    left_out = [item for item in long if item not in wanted]
+    """Deselect tests according to `--part`, name each in the report, and set its time limit."""
+    part = config.getoption("--part")
+    long = sorted((item for item in items if takes_long(item)), key=lambda item: item.nodeid)
+    wanted = set(part.chosen(long))
+    if part.has_gate:
+        wanted |= set(items) - set(long)
+    elif IS_FRESH:
+        wanted |= {item for item in items if item not in set(long) and is_by_chance(item)}
+    left_out = [item for item in items if item not in wanted]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = [item for item in items if item in wanted]
     for item in items:
-        if seeds := seeds_of(item):
-            item.add_marker(pytest.mark.timeout(TEST_S_MAX + SEED_S_MAX * len(seeds)))
+        item.user_properties.append(("node", item.nodeid))
+        if config.pluginmanager.hasplugin("timeout"):
+            limit_time(item)
+
+
+def limit_time(item: pytest.Item) -> None:
+    """Set the time limit of a test: its own or the usual one, and more on a busy machine."""
+    marker = item.get_closest_marker("timeout")
+    seconds = (
+        marker.args[0] if marker else item.config.getoption("--timeout") or item.config.getini("timeout")
+    )
+    if seeds := seeds_of(item):
+        seconds = TEST_S_MAX + SEED_S_MAX * len(seeds)
+    item.add_marker(pytest.mark.timeout(patient(float(seconds))), append=False)
+
+
+def takes_long(item: pytest.Item) -> bool:
+    """True if the test is marked `long`, or its module or folder is listed as such."""
+    module = item.nodeid.partition("::")[0]
+    return bool(item.get_closest_marker("long")) or module in LONG_MODULES
+
+
+def is_by_chance(item: pytest.Item) -> bool:
+    """True if the test tries something else with each seed."""
+    return bool(item.get_closest_marker("seeds")) or is_hypothesis_test(getattr(item, "obj", None))
 
 
 @pytest.fixture
 def seed() -> int:
     """Return any seed for a test marked `seeds`, since it is called with each of them."""
     return SEEDS_FROM
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure what the test uses of the processors, with the processes that it waits for."""
+    item.stash[USED_BEFORE] = used()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """Write it into the report, from which the tests of the gate are chosen."""
+    yield
+    item.user_properties.append(("processor", f"{used() - item.stash[USED_BEFORE]:.3f}"))
+
+
+def used() -> float:
+    """Return the seconds of CPU time of this process, and of those that it has waited for."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in both)
 
 
 @pytest.hookimpl(tryfirst=True)

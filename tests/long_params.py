@@ -1,4 +1,4 @@
-"""Parameters of tests that are left to `make test-all` and, part by part, to CI."""
+"""Parameters of tests that are left to `make test-long`."""
 
 import pytest
 from _pytest.mark import ParameterSet

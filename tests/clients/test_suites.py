@@ -3,7 +3,7 @@
 import pytest
 from tests.clients.harness import brokers, catalogue, running
 
-SUITES = [suite for suite in catalogue.suites() if suite.kind != "local" and not suite.is_extra]
+SUITES = [suite for suite in catalogue.suites() if suite.kind != "local" and not suite.is_long]
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 Each target runs in its own process, bounded in time and memory. Where atheris is installed, coverage of the
 interpreted source guides the inputs; without it, and for the compiled build, they are random mutations from
-a seed number. A finding is stored in build/fuzz, and --replay runs it again.
+a seed number. With --inputs so many of these are tried on the installed build, the same ones each time. A
+finding is stored in build/fuzz, and --replay runs it again.
 
 With --sanitize the target that calls C code runs with that code compiled by gcc with AddressSanitizer.
 """
@@ -30,7 +31,8 @@ sys.path.insert(0, str(ROOT))
 from tests.fuzz import sanitized  # noqa: E402
 from tests.fuzz.mutator import inputs  # noqa: E402
 from tests.fuzz.targets import TARGETS, load  # noqa: E402
-from tests.long import checked, chosen  # noqa: E402
+from tests.part import ALL, GATE, parsed  # noqa: E402
+from tests.patience import patient  # noqa: E402
 
 RSS_MB_MAX = 1024
 # For imports and their instrumentation, on a machine that may be busy.
@@ -55,6 +57,12 @@ class Task:
     engine: str
     seconds: int
     seed: int
+    inputs: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name of the case, which runs it alone."""
+        return f"{self.target} ({self.build})"
 
 
 def main() -> int:
@@ -66,7 +74,11 @@ def main() -> int:
         return child(options)
     if find_spec("atheris") is None:
         print("atheris is not installed: inputs are changed by chance, not guided by what they reach")
-    tasks = chosen(plan(options), options.part)
+    tasks = plan(options)
+    if options.case:
+        tasks = [task for task in tasks if task.name == options.case]
+    elif options.part not in (GATE, ALL):
+        tasks = options.part.chosen(tasks)
     FINDINGS.mkdir(parents=True, exist_ok=True)
     failed = sum(not run(task) for task in tasks)
     print(f"{len(tasks) - failed} passed, {failed} failed, 0 skipped")
@@ -77,7 +89,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60, help="for all targets together")
     parser.add_argument("--target", help="only this one")
-    parser.add_argument("--part", type=checked, default="all", help="a part of the targets, such as 2/8")
+    parser.add_argument("--inputs", type=int, default=0, help="try so many inputs by chance for each target")
+    parser.add_argument("--part", type=parsed, default=ALL, help="a part of the targets, such as 2/8")
+    parser.add_argument("--case", help="one target on one build, by the name that a failure has")
     parser.add_argument("--seed", type=int, default=1, help="for inputs by chance")
     parser.add_argument("--replay", metavar="FILE", help="try one input again, with --target")
     parser.add_argument("--sanitize", action="store_true", help="the C alone, with AddressSanitizer (gcc)")
@@ -94,12 +108,16 @@ def plan(options: argparse.Namespace) -> list[Task]:
     ways = [("interpreted", guided)]
     if installed_is_compiled():
         ways.append(("compiled", "chance"))
+    if options.inputs:
+        ways = [(ways[-1][0], "chance")]
     names = [name for name in TARGETS if options.target in (None, name)]
     if not names:
         raise SystemExit(f"there is no target {options.target!r}")
     seconds = max(1, options.seconds // (len(names) * len(ways)))
     return [
-        Task(target=name, build=build, engine=engine, seconds=seconds, seed=options.seed)
+        Task(
+            target=name, build=build, engine=engine, seconds=seconds, seed=options.seed, inputs=options.inputs
+        )
         for name in names
         for build, engine in ways
     ]
@@ -120,13 +138,13 @@ def run(task: Task) -> bool:
     if task.build == SANITIZED:
         environment |= sanitized.compiled(SOURCE, FINDINGS / SANITIZED)
     command = [sys.executable, __file__, "--child", task.engine, "--target", task.target]
-    command += ["--seconds", str(task.seconds), "--seed", str(task.seed)]
+    command += ["--seconds", str(task.seconds), "--seed", str(task.seed), "--inputs", str(task.inputs)]
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         try:
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace",
-                timeout=task.seconds + GRACE_SECONDS, check=False,
+                timeout=patient(task.seconds + GRACE_SECONDS), check=False,
             )  # fmt: skip
             status, said = done.returncode, done.stdout + done.stderr
         except subprocess.TimeoutExpired as hung:
@@ -142,7 +160,8 @@ def run(task: Task) -> bool:
         f"{task.build}, {'guided by atheris' if task.engine == 'atheris' else f'by chance from {task.seed}'}"
     )
     if status or count is None:
-        print(f"FAILED {task.target} ({way}), status {status}:\n{said[-6000:]}")
+        last = said.rstrip().rpartition("\n")[2]
+        print(f"FAILED {task.name}: status {status} ({way}): {last}\n{said[-6000:]}")
         return False
     inputs = f"{int(count[1]):,} inputs in {time.monotonic() - started:.0f} s"
     print(f"{task.target} ({way}): {inputs}, at most {peak[1] if peak else '?'} MB", flush=True)
@@ -152,7 +171,7 @@ def run(task: Task) -> bool:
 def child(options: argparse.Namespace) -> int:
     """Feed inputs to one target until the time is over."""
     names = {"target": options.target, "engine": options.child, "build": ""}
-    task = Task(**names, seconds=options.seconds, seed=options.seed)
+    task = Task(**names, seconds=options.seconds, seed=options.seed, inputs=options.inputs)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     return guided(task) if task.engine == "atheris" else by_chance(task)
 
@@ -196,7 +215,7 @@ def by_chance(task: Task) -> int:
             print(f"kept as {place}: {data!r}")
             raise
         count += 1
-        if time.monotonic() > until:
+        if count == task.inputs or (not task.inputs and time.monotonic() > until):
             break
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(f"stat::number_of_executed_units: {count}\nstat::peak_rss_mb: {peak}")

@@ -7,8 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from tests import rabbitmq
 from tests.integration.guide_pages import Step, steps
+from tests.patience import patient
 from tests.rabbitmq import RabbitMQ
 from tests.user_environment import user_environment
 from tests.warren_process import (
@@ -24,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
 # Its load takes long; it is not needed after its connections are closed.
 LEAVES_NOTHING = {"benchmarks"}
-COMMAND_S_MAX = 120
+COMMAND_S_MAX = patient(120)
 # Texts of the pages, and their replacements for a test on a shared machine.
 HTTP = "15672"
 METRICS = "15692"
@@ -156,9 +158,15 @@ class Reader:
         self._printed = result.stdout
 
 
+def with_duration(page: Path) -> ParameterSet:
+    """Return the page as a parameter; one that starts RabbitMQ takes long."""
+    has_rabbitmq = any(step.language == "sh" and "rabbitmq" in step.text for step in steps(page))
+    return pytest.param(page, id=page.stem, marks=[pytest.mark.long] if has_rabbitmq else [])
+
+
 # The longest page starts a RabbitMQ and a second broker.
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [with_duration(page) for page in PAGES])
 def test_every_command_of_the_page_works(page: Path, tmp_path: Path) -> None:
     reader = Reader(tmp_path, *INSTALLED.get(page.stem, ()))
     try:

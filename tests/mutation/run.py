@@ -21,15 +21,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[0] = str(ROOT)
 
-from tests.long import checked, chosen  # noqa: E402
+from tests.part import ALL, GATE, Part, parsed  # noqa: E402
+from tests.patience import patient  # noqa: E402
 
 MUTATIONS = Path(__file__).with_name("mutations.toml")
 # The bound on the seeds of each simulation, which ends with the first seed that fails.
 SEEDS = 200
 # A mutation may make the code hang; its test is ended then, and counts as failed.
-TEST_SECONDS_MAX = 60
+TEST_SECONDS_MAX = patient(60)
 # Before that, the tests of all mutations run once on the unchanged source.
-SOURCE_SECONDS_MAX = 600
+SOURCE_SECONDS_MAX = patient(600)
 WORKERS = 2
 # Bytecode files record whole seconds: a change within one second would be taken for no change.
 _CHANGES = itertools.count(int(time.time()))
@@ -39,13 +40,17 @@ TESTS_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`old`, which occurs in `file` of src/warren exactly once, becomes `new`."""
+    """`old`, which occurs in `file` of src/warren exactly once, becomes `new`.
+
+    Those of the gate are tried on every commit, all others with the long tests.
+    """
 
     name: str
     file: str
     old: str
     new: str
     tests: list[str]
+    is_in_gate: bool = False
 
 
 def main() -> int:
@@ -53,7 +58,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("word", nargs="?", default="", help="only mutations with this in their name")
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--part", type=checked, default="all", help="a part of them, such as 2/8")
+    parser.add_argument("--part", type=parsed, default=ALL, help="gate, long, or a part such as 2/8")
     options = parser.parse_args()
     listed = tomllib.loads(MUTATIONS.read_text(encoding="utf-8"))["mutation"]
     named = [mutation for entry in listed if options.word in (mutation := Mutation(**entry)).name]
@@ -70,6 +75,15 @@ def main() -> int:
     caught = sum(results)
     print(f"{caught} passed, {len(mutations) - caught} failed, 0 skipped")
     return 0 if caught == len(mutations) else 1
+
+
+def chosen(mutations: list[Mutation], part: Part) -> list[Mutation]:
+    """Those of the gate, others by part, or all."""
+    if part == ALL:
+        return mutations
+    if part == GATE:
+        return [mutation for mutation in mutations if mutation.is_in_gate]
+    return part.chosen([mutation for mutation in mutations if not mutation.is_in_gate])
 
 
 def copied(tree: Path) -> Path:

@@ -24,7 +24,7 @@ class Suite:
     certificates: str = ""
     settings: tuple[str, ...] = ()
     seconds_max: int = 300
-    is_extra: bool = False
+    is_long: bool = False
     is_alone: bool = False
 
 

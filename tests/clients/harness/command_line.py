@@ -1,7 +1,7 @@
 """Runs third-party clients' own test suites and our client programs against a broker: `make clients`.
 
 Without `--broker` or `--rabbitmq` a Warren of this checkout is started on a free port. The packages of the
-suites are fetched once, from PyPI and npm, into `.venv-clients/`.
+suites are fetched once, from PyPI and npm, into the user's cache.
 """
 
 import argparse
@@ -12,20 +12,21 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.clients.harness import brokers, catalogue, fetching, running
+from tests.clients.harness import brokers, catalogue, running
 from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Excuse, Suite
-from tests.clients.harness.outcomes import Verdict
+from tests.clients.harness.outcomes import Verdict, case_of
+from tests.part import ALL, parsed
 
 TEXT_LINES_MAX = 25
 # The data and the logs of the brokers of this run, whose name no other run has; they stay if a test fails.
-BROKERS = fetching.CACHE / "brokers" / str(os.getpid())
+BROKERS = running.RESULTS / "brokers" / str(os.getpid())
 
 
 def main() -> int:
     """Run the selected suites; returns 1 if a test failed that is not excused."""
     options = parse_arguments()
-    chosen = choose(options.suites, is_everything=options.all, is_extra=options.extra)
+    chosen = choose(options)
     excuses = catalogue.excuses()
     with broker_of(options) as broker, ThreadPoolExecutor(options.jobs) as pool:
         pending = [pool.submit(run_suite, suite, broker, excuses, options) for suite in chosen]
@@ -45,8 +46,11 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "suites", nargs="*", metavar="suite", help="which to run; all in suites.toml if none is named"
     )
-    parser.add_argument("--all", action="store_true", help="the extra suites too")
-    parser.add_argument("--extra", action="store_true", help="the extra suites alone")
+    parser.add_argument(
+        "--part", type=parsed, default=ALL,
+        help="gate: all suites but those that are long; long: those alone; or a part of those such as 2/8",
+    )  # fmt: skip
+    parser.add_argument("--case", help="one test, by the name that a failure has")
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time; they mostly wait")
     parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
     parser.add_argument("--rabbitmq", action="store_true", help="the installed RabbitMQ, on free ports")
@@ -55,25 +59,28 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def choose(names: list[str], *, is_everything: bool, is_extra: bool) -> list[Suite]:
-    """Return the named suites, or else all, the extra ones, or those that are not extra."""
+def choose(options: argparse.Namespace) -> list[Suite]:
+    """Return the named suites, or that of a named test, or else those of the part."""
     known = {suite.name: suite for suite in catalogue.suites()}
+    names = [options.case.partition(" ")[0]] if options.case else options.suites
     unknown = [name for name in names if name not in known]
     if unknown:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(known)}")
     if names:
         return [known[name] for name in names]
-    return [suite for suite in known.values() if is_everything or suite.is_extra == is_extra]
+    usual = [suite for suite in known.values() if not suite.is_long and options.part.has_gate]
+    return usual + options.part.chosen([suite for suite in known.values() if suite.is_long])
 
 
 def run_suite(
     suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse], options: argparse.Namespace
 ) -> Verdict:
     """Run a suite against `broker`, or against a broker of its own if it must be alone and none was given."""
+    test = options.case.partition(" ")[2] if options.case else ""
     if options.broker or not suite.is_alone:
-        return running.run_suite(suite, broker, excuses)
+        return running.run_suite(suite, broker, excuses, test)
     with started(options, suite.name, *suite.settings) as own:
-        return running.run_suite(suite, own, excuses)
+        return running.run_suite(suite, own, excuses, test)
 
 
 @contextlib.contextmanager
@@ -104,7 +111,8 @@ def show_progress(verdict: Verdict) -> None:
         print(f"\nFAILED {verdict.suite}: {verdict.trouble}")
     for test, text in verdict.failed.items():
         lines = text.rstrip().splitlines()[-TEXT_LINES_MAX:]
-        print(f"\nFAILED {verdict.suite} {test}: {lines[-1].strip() if lines else 'without a reason'}")
+        reason = lines[-1].strip() if lines else "without a reason"
+        print(f"\nFAILED {verdict.suite} {case_of(test)}: {reason}")
         print("\n".join(f"    {line}" for line in lines))
 
 

@@ -1,7 +1,7 @@
 """Fetches third-party code: source distributions, npm packages, and an environment for each suite.
 
-Everything is stored in one ignored directory, so that a second run fetches nothing. Runs at the same time
-share it: each thing is fetched under a lock.
+Everything is stored in one directory of the user's cache, so that a second run fetches nothing, also in
+another checkout. Runs at the same time share it: each thing is fetched under a lock.
 """
 
 import contextlib
@@ -14,9 +14,10 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.clients.harness.catalogue import ROOT, Suite
+from tests.clients.harness.catalogue import Suite
 
-CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", ROOT / ".venv-clients"))
+USER_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+CACHE = Path(os.environ.get("WARREN_CLIENTS_CACHE", USER_CACHE / "warren" / "clients"))
 FETCH_S_MAX = 600
 # The kinds of suites that come from npm.
 NODE = ("npm", "mocha")

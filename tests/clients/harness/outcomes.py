@@ -25,9 +25,16 @@ class Verdict:
         return not self.failed and not self.trouble
 
 
-def judge(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
-    """Fill `verdict` from the report of the suite."""
+def case_of(test: str) -> str:
+    """Return the name of a test without the separator that ends a name where a failure is printed."""
+    return test.replace(": ", ":")
+
+
+def judge(verdict: Verdict, report: Path, excuses: list[Excuse], case: str = "") -> None:
+    """Fill `verdict` from the report of the suite, or from what it says of one case."""
     for test, outcome, text in outcomes(report):
+        if case and case_of(test) != case:
+            continue
         excuse = next((one for one in excuses if one.covers(verdict.suite, test)), None)
         if outcome == "skipped":
             verdict.skipped.append(test)

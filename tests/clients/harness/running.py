@@ -12,13 +12,18 @@ from tests.clients.harness import catalogue, certificates, fetching
 from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict, judge
+from tests.patience import patient
 
 PLUGINS = catalogue.HERE / "plugins"
-TEST_S_MAX = 180
+RESULTS = catalogue.ROOT / "build" / "clients"
+TEST_S_MAX = patient(180)
 
 
-def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> Verdict:
-    """Fetch what the suite needs, run it and judge its report; failures of the suite raise no exception."""
+def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse], case: str = "") -> Verdict:
+    """Fetch what the suite needs, run it and judge its report; failures of the suite raise no exception.
+
+    Of a case, named as in the report, all tests of its name are run, and only the case is judged.
+    """
     verdict = Verdict(suite=suite.name)
     missing = missing_tool(suite)
     if missing:
@@ -26,29 +31,36 @@ def run_suite(suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse]) -> V
         return verdict
     try:
         command, folder = prepared(suite, broker)
+        if case and command[0] != "node":
+            command = [*command, "-k", name_of(case)]
     except (RuntimeError, subprocess.TimeoutExpired) as error:
         verdict.trouble = str(error)
         return verdict
-    report = fetching.CACHE / "reports" / f"{suite.name}.xml"
+    report = RESULTS / "reports" / f"{suite.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
     started = time.monotonic()
     output = run_command(suite, broker, with_report(command, report), folder)
     verdict.seconds = time.monotonic() - started
     report.with_suffix(".log").write_text(output)
-    finish(verdict, report, [one for one in excuses if applies(one, broker)])
+    finish(verdict, report, [one for one in excuses if applies(one, broker)], case)
     if not broker.is_alive():
         verdict.trouble = f"the broker no longer listens after {suite.name}"
     return verdict
 
 
-def finish(verdict: Verdict, report: Path, excuses: list[Excuse]) -> None:
+def name_of(case: str) -> str:
+    """Return the name of the function of a case, which pytest selects by."""
+    return case.rpartition("::")[2].partition("[")[0]
+
+
+def finish(verdict: Verdict, report: Path, excuses: list[Excuse], case: str = "") -> None:
     """Judge the report; without one, the suite itself has failed."""
     log = report.with_suffix(".log")
     if not report.exists() or not report.stat().st_size:
         verdict.trouble = f"{verdict.suite} wrote no report; see {log}"
         return
-    judge(verdict, report, excuses)
+    judge(verdict, report, excuses, case)
     if not verdict.passed and not verdict.failed and not verdict.excused:
         verdict.trouble = f"{verdict.suite} ran no test; see {log}"
 
@@ -91,7 +103,7 @@ def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
         return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
     python = str(fetching.environment_of(suite))
     plugin = ["-p", suite.plugin] if suite.plugin else []
-    options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", "-W", "ignore"]
+    options = ["-q", "--rootdir=.", "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX:.0f}", "-W", "ignore"]
     command = [python, "-m", "pytest", *options, *plugin, *suite.arguments]
     return [*command, *without_left_out(suite)], folder
 
@@ -134,11 +146,11 @@ def run_command(suite: Suite, broker: BrokerEndpoints, command: list[str], folde
         start_new_session=True,
     ) as process:
         try:
-            output, _ = process.communicate(timeout=suite.seconds_max)
+            output, _ = process.communicate(timeout=patient(suite.seconds_max))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             output, _ = process.communicate()
-            output += f"\nended after {suite.seconds_max} s\n"
+            output += f"\nended after {patient(suite.seconds_max):.0f} s\n"
     return output
 
 
