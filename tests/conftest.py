@@ -16,8 +16,8 @@ from tests.seeds import SEED_S_MAX, SEEDS, SEEDS_FROM, TEST_S_MAX
 from warren.wire import table
 
 ROOT = Path(__file__).resolve().parent.parent
-# Test modules that take long, with the reasons.
-LONG_MODULES = tomllib.loads((ROOT / "tests" / "long.toml").read_text(encoding="utf-8"))
+# Test modules and tests that take long, with the reasons.
+LISTED_AS_LONG = tomllib.loads((ROOT / "tests" / "long.toml").read_text(encoding="utf-8"))
 # Examples of each property that does not have its own number: Hypothesis' default.
 EXAMPLES = 100
 # The CPU time before a test.
@@ -100,9 +100,9 @@ def limit_time(item: pytest.Item) -> None:
 
 
 def takes_long(item: pytest.Item) -> bool:
-    """True if the test is marked `long`, or its module or folder is listed as such."""
-    module = item.nodeid.partition("::")[0]
-    return bool(item.get_closest_marker("long")) or module in LONG_MODULES
+    """True if the test is marked `long`, or it or its module is listed as such."""
+    is_listed = not LISTED_AS_LONG.keys().isdisjoint((item.nodeid, item.nodeid.partition("::")[0]))
+    return is_listed or bool(item.get_closest_marker("long"))
 
 
 def is_by_chance(item: pytest.Item) -> bool:

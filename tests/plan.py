@@ -92,7 +92,7 @@ CHOSEN = {
     "oracle": ("tests/oracle", "-k", "not rabbitmq"),
 }
 # Number of processes among which the modules of a suite are divided that would otherwise end last.
-WORKERS = {"unit": 2, "integration": 2, "oracle": 2}
+WORKERS = {"unit": 2, "integration": 3, "oracle": 2}
 # The time limit of a test, and of one with Spark, which starts JVMs, unless it has its own.
 TEST_SECONDS_MAX, SPARK_TEST_SECONDS_MAX = 120, 300
 # The seeds of each simulation, and the examples of each property, that the gate tries on a build; the second

@@ -52,12 +52,12 @@ OPTIONAL = {
 }
 # The text at the end of pytest's output about tests that were deselected.
 LEFT_OUT = re.compile(r"\b(\d+) deselected\b")
-# Suites that run at a time: one more than two processors, since many of them wait for timers and disks. With
-# four, processors were busy throughout, and single tests waited for one until their time limits.
-LANES = 3
+# Suites that run at a time. Two keep two processors busy, since the longest have several processes; with
+# more, single tests waited for a processor until their time limits.
+LANES = 2
 # Those that take longest are begun first, so that none is left alone at the end.
-LONGEST = ["integration", "unit", "spark", "clients", "browser", "sim", "mutation"]
-# The lines about failures at the end, of which sixty lines are read first, with the table; all are in a file.
+LONGEST = ["integration", "clients", "spark", "unit", "sim", "browser", "mutation"]
+# The lines about failures that are shown at the end, beside the table; all of them are in a file.
 FAILURE_LINES_MAX, REASONS_SHOWN_MAX = 20, 8
 
 

@@ -85,7 +85,7 @@ def test_what_an_ended_connection_held_waits_and_is_counted(process: BrokerProce
     client = HttpClient(process)
     with connect(process.port) as connection:
         channel = connection.channel()
-        declare(channel, "failed", 1_000 * TIMEOUT_S)
+        declare(channel, "failed", int(1_000 * TIMEOUT_S))
         channel.confirm_delivery()
         channel.basic_publish("", "later", b"job")
         assert channel.basic_get("later")[0] is not None
