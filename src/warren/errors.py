@@ -66,6 +66,10 @@ class NotFound(ChannelException):
     name = "NOT_FOUND"
 
 
+class HomeDown(NotFound):
+    """404: the queue exists, and the node that has it is down or inaccessible."""
+
+
 class ResourceLocked(ChannelException):
     """405: an exclusive queue belongs to another connection."""
 
@@ -164,3 +168,16 @@ class InternalError(ConnectionException):
 
     code = 541
     name = "INTERNAL_ERROR"
+
+
+class NotLeading(InternalError):
+    """541: the leader of a quorum queue has changed, or nobody leads it: the next one has to be asked."""
+
+
+class MetadataTimeout(InternalError):
+    """541: no majority of the members of the cluster has agreed on something in time."""
+
+    def __init__(self, message: str, *, may_take_effect: bool = False) -> None:
+        """`may_take_effect` is True if the members may have been sent what they have not agreed on yet."""
+        super().__init__(message)
+        self.may_take_effect = may_take_effect

@@ -172,6 +172,8 @@ TOKEN_SIZE_MAX = 16_384
 TOKEN_SCOPES_MAX = 512
 # Tolerated clock skew for the start of a token's validity; there is none for its expiry.
 TOKEN_SKEW_MS = 10_000
+# The life of a token without an expiry, in seconds: who has found one may use it for a day at most.
+TOKEN_LIFETIME_S = 86_400
 # Keys of a key server, which publishes the present and the previous ones.
 KEY_SET_KEYS_MAX = 100
 # Size of a key server's response: a hundred keys of 4,096 bits with their certificates.
@@ -215,14 +217,13 @@ CLOSING_MS = 30_000
 BROKEN_CLOSING_MS = 1_000
 # Interval of the check of the consumer timeout, or a quarter of the timeout if that is less.
 CONSUMER_TIMEOUT_CHECK_MS = 60_000
-# Consumers of one channel: each takes some 700 bytes, and resuming the channel examines all of them. Real
-# clients have hundreds at most; RabbitMQ 4 has a setting for it, without a default.
+# The latest timed out deliveries of one channel that may be acknowledged late: twice this, 200 bytes each.
+LATE_ACKNOWLEDGEMENTS_MAX = 2_048
+# Consumers of one channel: each takes 700 bytes, and resuming examines all. Clients have hundreds at most.
 CHANNEL_CONSUMERS_MAX = 10_000
-# Consumers of one queue: adding and removing takes constant time, but listing them or deleting the queue does
-# not.
+# Consumers of one queue: the time to list them or to delete the queue grows with their number.
 QUEUE_CONSUMERS_MAX = 50_000
-# Minimum interval, for each virtual host, between log messages about messages lost at their delivery limit,
-# since a consumer that requeues everything would fill the log.
+# Between log messages of a virtual host about delivery limits: a client that requeues all would fill the log.
 LOST_DEAD_LETTERS_LOG_MS = 60_000
 # Changes of the TTL that are recorded for older messages of one queue and priority level; beyond it, the two
 # oldest are merged into the longer one. Only policies cause them.
@@ -278,8 +279,7 @@ STORE_PENDING_SIZE_MAX = 16_777_216
 PENDING_MESSAGE_SIZE = 256
 # Memory of a pending message for each queue after the first.
 PENDING_REFERENCE_SIZE = 64
-# Size up to which a content is copied into its record: cheaper than a separate checksum, while the C library
-# caches memory for the record (1,032 bytes).
+# Size up to which a content is copied into its record (1,032 bytes), whose memory the C library caches then.
 CONTENT_COPIED_MAX = 900
 # Messages on disk that are discarded in one turn when a queue is purged: ten million would block the node for
 # a second.

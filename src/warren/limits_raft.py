@@ -52,6 +52,11 @@ QUORUM_BATCH_SIZE = 262_144
 QUORUM_PRIORITY_MAX = 31
 # A snapshot replaces this many entries of a quorum queue, or bytes of them: they are in memory until then.
 GROUP_COMPACTED_ENTRIES = 1_024
+# Entries that a leader keeps in memory after a snapshot has replaced them, while a member lacks some: what is
+# in flight when a link breaks, and a second of publishes.
+RECENT_ENTRIES_MAX = 1_024
+# The same in messages, of which eight bytes are kept.
+RECENT_MESSAGES_MAX = 65_536
 # The same in bytes: a STATE repeats what is behind the snapshot each time that its segment is freed.
 GROUP_COMPACTED_SIZE = 262_144
 # The same in bytes for a group of one, where nobody is sent entries, and none is in memory: some 200 of them,
@@ -71,3 +76,49 @@ ACCEPTED_DAMAGE_MAX = 65_536
 DEAD_LETTERS_SENT_MAX = 32
 # When dead letters without a target, or that one refused, are published again; RabbitMQ's settle timeout.
 DEAD_LETTERS_RETRIED_MS = 180_000
+
+# --- traffic between the replicas of groups --------------------------------------------------------------
+# The name of a read, which is counted in one byte: the driver's have 24.
+READ_CONTEXT_SIZE_MAX = 255
+# Positions of one priority level: 48 bits, which a thousand years of a fast publisher do not use.
+GROUP_POSITION_MAX = (1 << 48) - 1
+# The interval of ticks of groups that are awake: a heartbeat is missed soon, and costs little.
+GROUP_TICK_MS = 200
+# How often a replica that is to leave its group looks whether the others have removed it. It is longer than a
+# session of a link, so that between two looks a leader that has gone is known to be away.
+GROUP_LEAVING_MS = 6_000
+# Messages that are kept for groups of which this node has not heard yet: votes for as many new queues as some
+# clients declare in a second.
+GROUP_EARLY_MESSAGES_MAX = 4_096
+# Ticks without a leader before an election: 1 s, and up to twice that by chance.
+GROUP_ELECTION_TICKS = 5
+# Ticks without work after which a group sleeps: 2 s, so that a queue with a message now and then stays awake.
+GROUP_SLEEP_TICKS = 10
+# The time between two comparisons of the groups that sleep: hardly any difference is ever found.
+GROUP_COMPARED_MS = 30_000
+# What one payload has: a follower handles it in one turn, within a few milliseconds.
+GROUP_PAYLOAD_SIZE = 262_144
+# Messages of groups that wait for a link that is full; beyond it they are dropped, and sent again later.
+# Those with entries are bounded by what is in flight to each member, and their bodies are not kept for them.
+GROUP_HELD_MESSAGES_MAX = 65_536
+# Bodies that are read from the disk for the members on one node in a turn of the event loop.
+GROUP_READ_SIZE = 262_144
+# A part of a larger payload: what a session has under way.
+GROUP_PART_SIZE = 4_194_304
+# All parts of one payload: the largest message that a setting permits (512 MiB), with its properties.
+GROUP_PARTS_SIZE_MAX = 553_648_128
+# Groups whose leaders other nodes tell: more than a cluster has queues.
+GROUP_LEADERS_MAX = 10_000_000
+# Snapshots that a node sends at a time, and that it takes from one other node; others wait.
+GROUP_TRANSFERS_MAX = 8
+# A chunk of a snapshot: some messages of 1 KiB are read from the disk in a millisecond.
+GROUP_CHUNK_SIZE = 262_144
+# Rows of a snapshot that one chunk looks at, also if the receiver has their messages.
+GROUP_CHUNK_ROWS_MAX = 16_384
+# Chunks that were sent and are not synced at the receiver: they hide the time of a sync.
+GROUP_CHUNKS_IN_FLIGHT = 8
+# What all snapshots that a node sends have in a tick: 60 MB/s, so that other traffic passes beside them.
+GROUP_TRANSFER_SIZE_PER_TICK = 12_582_912
+# Ticks after which a snapshot is given up of which the receiver asks for nothing more: 30 s, which a disk may
+# need for one sync in the worst case.
+GROUP_TRANSFER_IDLE_TICKS = 150

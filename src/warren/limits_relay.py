@@ -11,6 +11,20 @@ LINK_HEARTBEAT_S = 10
 LINK_RECONNECT_MIN_MS = 1_000
 # The longest one, to which it is doubled: a broker that is down costs nothing, and nobody has to wait long.
 LINK_RECONNECT_MAX_MS = 30_000
+# Failed attempts in a row after which a fixed `reconnect-delay` is doubled as well, up to the longest pause:
+# a broker that is restarted is back before.
+LINK_FIXED_DELAYS_MAX = 10
+# First attempts of links of a node in a second: a policy for a thousand exchanges has its links in seconds.
+LINK_ATTEMPTS_PER_S = 400
+# The same at a time: clients have turns between them.
+LINK_ATTEMPTS_MAX = 200
+# Attempts after a failure in a second: 2,000 links that tried each second took four fifths of a core, and a
+# hundred links are still all tried every 5 seconds.
+LINK_RETRIES_PER_S = 20
+# The same at a time: an attempt to a host that does not answer lasts a minute, and has a socket.
+LINK_RETRIES_MAX = 100
+# Different errors of one link that are logged until it works again: each of its addresses can have its own.
+LINK_ERRORS_LOGGED_MAX = 8
 # The time that a planned stop of a link waits for confirms, so that it duplicates as little as possible.
 LINK_SETTLE_MS = 5_000
 # The longest `connection_timeout` of a URI: longer ones, such as RabbitMQ's "infinity", end here.
@@ -53,6 +67,10 @@ REFUSAL_PAUSE_MIN_MS = 100
 # The longest one, to which it is doubled while nothing is accepted: a full queue costs two messages a minute.
 REFUSAL_PAUSE_MAX_MS = 30_000
 
+# Entries of `x-shovelled`, the newest ones: shovels that send messages round add one with each pass, and a
+# message would grow to the size of a frame.
+SHOVELLED_ENTRIES_MAX = 32
+
 # --- definitions of shovels and upstreams ---
 # The longest time between two attempts to connect, a day: a longer one is meant as never.
 RECONNECT_DELAY_S_MAX = 86_400
@@ -61,6 +79,8 @@ PREFETCH_COUNT_MAX = 65_535
 # Brokers that a message may pass, and ms in arguments of queues: what a signed long can express in tables of
 # every client.
 LINK_NUMBER_MAX = 2**31 - 1
+# Messages that a shovel moves before it is deleted, or in a second: what counters of 64 bits express.
+LINK_MESSAGES_MAX = 2**63 - 1
 # Addresses of one end of a shovel, or of an upstream, which are tried in turn.
 URIS_MAX = 100
 # Upstreams of a set: each is a link for each exchange and queue that the set applies to.

@@ -3,7 +3,14 @@
 import pytest
 
 from warren import errors
-from warren.errors import AmqpError, ChannelException, ConnectionException, NotFound
+from warren.errors import (
+    AmqpError,
+    ChannelException,
+    ConnectionException,
+    HomeDown,
+    MetadataTimeout,
+    NotFound,
+)
 
 # 0-9-1 §1.2, with RabbitMQ's names; 403 is soft for a resource and hard for a login.
 SOFT = {311, 312, 313, 403, 404, 405, 406}
@@ -11,11 +18,13 @@ HARD = {320, 402, 403, 501, 502, 503, 504, 505, 506, 530, 540, 541}
 
 
 def classes(parent: type[AmqpError]) -> list[type[AmqpError]]:
-    return [
-        one
-        for one in vars(errors).values()
-        if isinstance(one, type) and issubclass(one, parent) and one is not parent
-    ]
+    """Those directly below `parent`: what is below these says why, with the reply code of its class."""
+    return [one for one in vars(errors).values() if isinstance(one, type) and one.__base__ is parent]
+
+
+def test_a_class_below_that_of_a_reply_code_has_its_code() -> None:
+    for below, code in ((HomeDown, 404), (MetadataTimeout, 541)):
+        assert below.code == code
 
 
 @pytest.mark.parametrize(("parent", "codes"), [(ChannelException, SOFT), (ConnectionException, HARD)])

@@ -83,7 +83,6 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-message-ttl",
         "x-queue-leader-locator",
         "x-consumer-timeout",
-        "x-quorum-target-group-size",
         "x-consumer-disconnected-timeout",
         "x-delayed-retry-type",
         "x-delayed-retry-min",
@@ -102,7 +101,6 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 _IGNORED_WHERE_UNKNOWN = frozenset(
     (
         "x-consumer-timeout",
-        "x-quorum-target-group-size",
         "x-consumer-disconnected-timeout",
         "x-delayed-retry-type",
         "x-delayed-retry-min",
@@ -110,7 +108,7 @@ _IGNORED_WHERE_UNKNOWN = frozenset(
     )
 )
 
-# The keys of which the smaller value applies, of a policy and an argument, or of two policies.
+# The keys of which the smaller value applies, of two policies; of others, the operator policy applies.
 _SMALLER_HOLDS = frozenset(
     (
         "expires",
@@ -119,9 +117,21 @@ _SMALLER_HOLDS = frozenset(
         "max-length-bytes",
         "max-in-memory-length",
         "max-in-memory-bytes",
+        "delayed-retry-max",
     )
 )
+# Those of which the smaller value applies, of a policy and an argument.
+_SMALLER_THAN_ARGUMENT = _SMALLER_HOLDS | {"consumer-timeout", "delayed-retry-min"}
+# The keys of which the policy applies, even if there is an argument, by queue type (RabbitMQ 4.3.6). Of all
+# other keys the argument applies.
+_POLICY_HOLDS: Mapping[str, frozenset[str]] = {
+    CLASSIC: frozenset(),
+    QUORUM: frozenset(("overflow", "delayed-retry-type")),
+    STREAM: frozenset(("max-length-bytes", "max-age", "stream-max-segment-size-bytes")),
+}
 _DELIVERY_LIMIT = "delivery-limit"
+# The keys of which the larger value of two policies applies.
+_LARGER_HOLDS = frozenset(("target-group-size", "delayed-retry-min"))
 
 
 class Overflow(Enum):
@@ -269,6 +279,8 @@ def effective_definition(policy: Definition | None, operator_policy: Definition 
             merged[key] = _smaller(merged[key], value)
         elif key in merged and key == _DELIVERY_LIMIT:
             merged[key] = _lower_limit(merged[key], value)
+        elif key in merged and key in _LARGER_HOLDS:
+            merged[key] = _larger(merged[key], value)
         else:
             merged[key] = value
     return dict(sorted(merged.items()))
@@ -281,8 +293,8 @@ def queue_settings(
     definition = effective_definition(policy, operator_policy)
     if not arguments and not definition:
         return DEFAULT_SETTINGS
-    said = _MergedArguments(arguments, definition)
     kind = queue_kind(arguments)
+    said = _MergedArguments(kind, arguments, definition)
     return QueueSettings(
         kind=kind,
         message_ttl_ms=said.number("message-ttl"),
@@ -302,7 +314,7 @@ def queue_settings(
         consumer_timeout_ms=said.number("consumer-timeout"),
         is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
-        segment_size_max=said.by_policy("stream-max-segment-size-bytes"),
+        segment_size_max=said.number("stream-max-segment-size-bytes"),
     )
 
 
@@ -333,20 +345,23 @@ def exchange_alternate(
 
 
 class _MergedArguments:
-    """Arguments merged with a policy, by policy key."""
+    """Arguments of a queue of one type merged with a policy, by policy key."""
 
-    __slots__ = ("_arguments", "_definition")
+    __slots__ = ("_arguments", "_definition", "_policy_holds")
 
-    def __init__(self, arguments: Arguments, definition: Definition) -> None:
+    def __init__(self, kind: str, arguments: Arguments, definition: Definition) -> None:
         self._arguments = arguments
         self._definition = definition
+        self._policy_holds = _POLICY_HOLDS[kind]
 
     def number(self, key: str) -> int | None:
         argument = _number(self._arguments.get("x-" + key))
         policy = _number(self._definition.get(key))
         if argument is None or policy is None:
             return policy if argument is None else argument
-        return min(argument, policy) if key in _SMALLER_HOLDS else argument
+        if key in self._policy_holds:
+            return policy
+        return min(argument, policy) if key in _SMALLER_THAN_ARGUMENT else argument
 
     def delivery_limit(self, default: int | None) -> int | None:
         """The lower limit of argument and policy; None if those given are negative, `default` without any."""
@@ -355,20 +370,14 @@ class _MergedArguments:
             return default
         return min((limit for limit in map(_number, said) if limit is not None), default=None)
 
-    def by_policy(self, key: str) -> int | None:
-        """The number under `key`, where the policy takes precedence."""
-        policy = _number(self._definition.get(key))
-        return _number(self._arguments.get("x-" + key)) if policy is None else policy
-
     def age(self, key: str) -> int | None:
-        """The shorter age of argument and policy (ms)."""
-        said = (self._arguments.get("x-" + key), self._definition.get(key))
-        return min((age_ms(age) for age in said if isinstance(age, str) and is_age(age)), default=None)
+        """The age (ms) under `key`."""
+        age = self.string(key)
+        return age_ms(age) if age is not None and is_age(age) else None
 
     def string(self, key: str) -> str | None:
-        value = self._arguments.get("x-" + key)
-        if value is None:
-            value = self._definition.get(key)
+        argument, policy = self._arguments.get("x-" + key), self._definition.get(key)
+        value = policy if argument is None or (policy is not None and key in self._policy_holds) else argument
         if isinstance(value, bytes):
             return value.decode("utf-8", "surrogateescape")
         return value if isinstance(value, str) else None
@@ -383,6 +392,10 @@ def _number(value: object) -> int | None:
 
 def _smaller(one: object, other: object) -> object:
     return min(one, other) if isinstance(one, int) and isinstance(other, int) else other
+
+
+def _larger(one: object, other: object) -> object:
+    return max(one, other) if isinstance(one, int) and isinstance(other, int) else other
 
 
 def _lower_limit(one: object, other: object) -> object:
@@ -531,7 +544,6 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-delivery-limit": _integer,
     "x-consumer-timeout": _natural,
     # RabbitMQ 4 added these.
-    "x-quorum-target-group-size": _positive,
     "x-consumer-disconnected-timeout": _natural,
     "x-delayed-retry-type": _delayed_retry,
     "x-delayed-retry-min": _positive,

@@ -16,5 +16,6 @@ cdef class Column:
     cpdef put(self, Py_ssize_t place, uint64_t number)
     cpdef cut(self, Py_ssize_t count)
     cpdef object numbers(self, Py_ssize_t first=*)
-    @cython.locals(more=Py_ssize_t)
+    cpdef reserve(self, Py_ssize_t count)
     cdef _grow(self)
+    cdef _grow_by(self, Py_ssize_t more)

@@ -32,6 +32,11 @@ class Column:
         self._items[self.count] = number
         self.count += 1
 
+    def reserve(self, count: int) -> None:
+        """Make room for `count` more numbers at once."""
+        if self._room - self.count < count:
+            self._grow_by(count)
+
     def get(self, place: int) -> int:
         """The number at `place`. IndexError outside of the column."""
         if not 0 <= place < self.count:
@@ -55,7 +60,9 @@ class Column:
         return self._array[first : self.count]
 
     def _grow(self) -> None:
-        more = max(self.count >> _GROWTH_SHIFT, _ROOM_MIN)
+        self._grow_by(max(self.count >> _GROWTH_SHIFT, _ROOM_MIN))
+
+    def _grow_by(self, more: int) -> None:
         self._items = _BLANK
         self._array.extend(array("Q", bytes(8 * more)))
         self._items = self._array

@@ -19,3 +19,6 @@ class ConfirmListener:
     def refused(self, sequence: int) -> None:
         """Count one answer for `sequence`: the message is not, and will not be, stored."""
         raise NotImplementedError
+
+    def failed(self, error: Exception) -> None:
+        """End who waits for answers, since `done` or `refused` has raised `error`."""

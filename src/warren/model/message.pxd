@@ -27,6 +27,8 @@ cpdef StoredMessage stored_copy(Message message, int flag)
 @cython.locals(address=bytes, property_list=bytes, bodiless=StoredMessage)
 cpdef StoredMessage without_body(StoredMessage message, StoredMessage like)
 
+cpdef bint has_died(Message message) except -1
+
 cpdef Py_ssize_t body_size_of(Message message)
 
 @cython.locals(high=int64_t)

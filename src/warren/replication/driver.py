@@ -20,8 +20,6 @@ from warren.replication.raft.replica import Replica
 
 # The name of a read: replica, incarnation of its node, and number of the read.
 _READ = struct.Struct(">QQQ")
-# Ticks after which a read that has no answer is asked for again: a message may have been lost.
-_READ_TICKS = 10
 # Looked up once: an attribute of an enum costs 0.1 µs interpreted.
 _CHANGE = EntryKind.CHANGE
 
@@ -47,6 +45,10 @@ class StateMachine(Protocol):
 
     def apply(self, entries: Sequence[Entry]) -> None:
         """Apply committed entries, which follow those before; empty ones and changes of members as well."""
+        ...
+
+    def role_changed(self) -> None:
+        """The replica has another role, or another leader; what is applied next was committed by that one."""
         ...
 
     def install(self, snapshot: Snapshot) -> None:
@@ -141,7 +143,8 @@ class RaftDriver:
         """Note that time has passed."""
         self.replica.tick()
         self._read_elapsed += 1
-        if self._read_elapsed >= _READ_TICKS:
+        # A message may have been lost.
+        if self._read_elapsed >= self.replica.election_ticks:
             self._ask_again()
 
     def campaign(self) -> None:
@@ -178,11 +181,12 @@ class RaftDriver:
             self._note_ticket(self._log.write(ready))
         if ready.messages_after or ready.written is not None:
             self._waiting.append((self._ticket, ready))
-        if ready.committed:
-            self._apply(ready.committed)
         if ready.soft_state is not None:
+            self._machine.role_changed()
             # Who leads now knows nothing of what was asked before.
             self._ask_again()
+        if ready.committed:
+            self._apply(ready.committed)
         for read in ready.read_states:
             if (then := self._reads.pop(read.context, None)) is not None:
                 self._reads_due[read.context] = (read.index, then)

@@ -124,6 +124,9 @@ class Exchange:
     def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
         """Raise PreconditionFailed unless a binding with `key` and `arguments` is valid."""
 
+    def validate_destination(self, queue_kind: str | None) -> None:
+        """Raise PreconditionFailed unless a queue of `queue_kind`, or an exchange (None), may be bound."""
+
     @property
     def bindings(self) -> int:
         """The number of its bindings."""

@@ -4,8 +4,10 @@
 which here are all destinations.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from warren.errors import PreconditionFailed
+from warren.model.arguments import CLASSIC
 from warren.model.message import Message
 from warren.routing.exchange import BY_CHANCE, Binding, Exchange
 from warren.routing.hashing import destination_name, key_hash
@@ -71,3 +73,15 @@ class LocalRandomExchange(RandomExchange):
     __slots__ = ()
 
     type_name = "x-local-random"
+
+    def validate_binding(self, key: str, arguments: Mapping[str, object]) -> None:
+        """Raise PreconditionFailed unless `key` is empty; texts of RabbitMQ 4.3.6, measured."""
+        if key:
+            raise PreconditionFailed(f"Non empty binding '{key}' key not permitted")
+
+    def validate_destination(self, queue_kind: str | None) -> None:
+        """Raise PreconditionFailed unless a classic queue is bound: others are on several nodes."""
+        if queue_kind is None:
+            raise PreconditionFailed("Destination not found")
+        if queue_kind != CLASSIC:
+            raise PreconditionFailed(f"Queue type rabbit_{queue_kind}_queue not valid for this exchange type")

@@ -14,6 +14,8 @@ from warren.model.turn import Turn
 
 # A deadline nearer than two to the power of this (ms) has a slot of one millisecond.
 _EXACTNESS_BITS = 11
+# The event loop counts whole milliseconds, and rounds.
+_PRECISION_S = 0.002
 
 
 class DeadlineOwner:
@@ -99,7 +101,7 @@ class Deadlines:
 
 
 class Timer:
-    """A deadline met to the millisecond, which can be moved."""
+    """A deadline that can be moved, met to a millisecond and never too early."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, turn: Turn, ring: Callable[[int], int | None]
@@ -118,7 +120,10 @@ class Timer:
                 return
             self._timer.cancel()
         self._due = due
-        self._timer = self._loop.call_later(max(0, due - self._turn.now()) / 1000, self._run)
+        # The event loop counts whole milliseconds from the begin of its iteration: with one more, the call is
+        # hardly ever too early, which would need another one.
+        delay_ms = due - self._turn.now()
+        self._timer = self._loop.call_later((delay_ms + 1 if delay_ms > 0 else 0) / 1000, self._run)
 
     def stop(self) -> None:
         """Cancel the call."""
@@ -135,22 +140,35 @@ class Timer:
             self.set(due)
 
 
+def aligned(due: float, step: float) -> float:
+    """The last multiple of `step` that is not after `due`; all in seconds of the event loop's clock.
+
+    Timers with a common step ring in the same iteration of the event loop: an idle process wakes up less.
+    """
+    # What is early by less than the loop's precision is not rung twice.
+    return (due + _PRECISION_S) // step * step
+
+
 class PeriodicTimer:
-    """Calls a function periodically until it is stopped."""
+    """Calls a function at each multiple of an interval of the loop's clock, until it is stopped."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, interval_s: float, act: Callable[[], None]) -> None:
         self._loop = loop
         self._interval_s = interval_s
         self._act = act
-        self._timer = loop.call_later(interval_s, self._run)
+        self._timer = self._next()
 
     def stop(self) -> None:
         """Make no further calls."""
         self._timer.cancel()
 
     def _run(self) -> None:
-        self._timer = self._loop.call_later(self._interval_s, self._run)
+        self._timer = self._next()
         self._act()
+
+    def _next(self) -> asyncio.TimerHandle:
+        due = aligned(self._loop.time() + self._interval_s, self._interval_s)
+        return self._loop.call_at(due, self._run)
 
 
 def wait(pause_ms: int) -> "asyncio.Future[None]":

@@ -14,6 +14,7 @@ from warren.model.arguments import (
     check_queue_arguments,
     check_queue_properties,
     dead_letter_exchange,
+    effective_definition,
     exchange_alternate,
     queue_settings,
 )
@@ -22,6 +23,7 @@ from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UIn
 
 QUEUE = QueueName("features", "qa")
 FOR = "for queue 'qa' in vhost 'features'"
+STRATEGIES = ("at-least-once", "at-most-once")
 
 REFUSED: list[tuple[dict[str, Value], str]] = [
     ({"x-message-ttl": Int32(-1)}, "invalid arg 'x-message-ttl' {}: {{value_negative,-1}}"),
@@ -155,6 +157,9 @@ ACCEPTED: list[dict[str, Value]] = [
         "x-delayed-retry-max": 50,
     },
     {"x-queue-type": "quorum", "x-delayed-retry-type": "disabled", "x-delayed-retry-max": 1},
+    # RabbitMQ 4 does not check it.
+    {"x-queue-type": "quorum", "x-quorum-target-group-size": 0},
+    {"x-queue-type": "quorum", "x-quorum-target-group-size": "three"},
     {"x-delayed-retry-type": "never", "x-quorum-target-group-size": 0},
     {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_000},
 ]
@@ -323,20 +328,82 @@ def test_of_argument_and_policy_the_smaller_limit_applies(
     assert queue_settings(arguments, policy, operator_policy).length_max == expected
 
 
-def test_of_argument_and_policy_the_argument_wins_for_names_and_overflow() -> None:
-    settings = queue_settings(
-        {"x-dead-letter-exchange": "mine", "x-overflow": "drop-head"},
-        {"dead-letter-exchange": "theirs", "dead-letter-routing-key": "k", "overflow": "reject-publish"},
-    )
-    assert settings.dead_letter_exchange == "mine"
-    assert settings.dead_letter_routing_key == "k"
-    assert settings.overflow is Overflow.DROP_HEAD
+# Asked of RabbitMQ 4.3.6: the setting of a queue, with a policy, an argument, and which of them applies.
+@pytest.mark.parametrize("is_policy_first", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "key", "values", "applies", "attribute"),
+    [
+        ("classic", "expires", (1, 2), "smaller", "expires_ms"),
+        ("quorum", "expires", (1, 2), "smaller", "expires_ms"),
+        ("classic", "message-ttl", (1, 2), "smaller", "message_ttl_ms"),
+        ("quorum", "message-ttl", (1, 2), "smaller", "message_ttl_ms"),
+        ("classic", "max-length", (1, 2), "smaller", "length_max"),
+        ("quorum", "max-length", (1, 2), "smaller", "length_max"),
+        ("classic", "max-length-bytes", (1, 2), "smaller", "length_bytes_max"),
+        ("quorum", "max-length-bytes", (1, 2), "smaller", "length_bytes_max"),
+        ("stream", "max-length-bytes", (1, 2), "policy", "length_bytes_max"),
+        ("stream", "stream-max-segment-size-bytes", (1, 2), "policy", "segment_size_max"),
+        ("stream", "max-age", ("1s", "2s"), "policy", "age_ms_max"),
+        ("classic", "overflow", ("drop-head", "reject-publish"), "argument", "overflow"),
+        ("quorum", "overflow", ("drop-head", "reject-publish"), "policy", "overflow"),
+        ("classic", "dead-letter-exchange", ("a", "b"), "argument", "dead_letter_exchange"),
+        ("quorum", "dead-letter-exchange", ("a", "b"), "argument", "dead_letter_exchange"),
+        ("classic", "dead-letter-routing-key", ("a", "b"), "argument", "dead_letter_routing_key"),
+        ("quorum", "dead-letter-routing-key", ("a", "b"), "argument", "dead_letter_routing_key"),
+        ("quorum", "dead-letter-strategy", STRATEGIES, "argument", "dead_letter_strategy"),
+        ("classic", "consumer-timeout", (1, 2), "smaller", "consumer_timeout_ms"),
+        ("quorum", "consumer-timeout", (1, 2), "smaller", "consumer_timeout_ms"),
+        ("quorum", "delivery-limit", (1, 2), "smaller", "delivery_limit"),
+        ("quorum", "delayed-retry-type", ("all", "failed"), "policy", "delayed_retry"),
+        ("quorum", "delayed-retry-min", (1, 2), "smaller", "delayed_retry_ms_min"),
+        ("quorum", "delayed-retry-max", (1, 2), "smaller", "delayed_retry_ms_max"),
+    ],
+)
+def test_of_argument_and_policy_the_one_applies_that_rabbitmq_takes_for_the_key_and_the_type(
+    kind: str, key: str, values: tuple[Value, Value], applies: str, attribute: str, is_policy_first: bool
+) -> None:
+    policy, argument = values if is_policy_first else values[::-1]
+
+    def setting(argument: Value | None, policy: Value | None) -> object:
+        arguments: dict[str, Value] = {"x-queue-type": kind}
+        if argument is not None:
+            arguments[f"x-{key}"] = argument
+        return getattr(queue_settings(arguments, None if policy is None else {key: policy}), attribute)
+
+    expected = {"policy": policy, "argument": argument, "smaller": values[0]}[applies]
+    assert setting(argument, policy) == setting(expected, None) == setting(None, expected)
+    assert setting(argument, None) != setting(None, policy)
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "expected"),
+    [
+        ("overflow", ("reject-publish", "drop-head"), "drop-head"),
+        ("queue-version", (2, 1), 1),
+        ("target-group-size", (3, 5), 5),
+        ("target-group-size", (5, 3), 5),
+        ("delayed-retry-type", ("all", "disabled"), "disabled"),
+        ("delayed-retry-min", (5, 3), 5),
+        ("delayed-retry-min", (3, 5), 5),
+        ("delayed-retry-max", (5, 3), 3),
+        ("delayed-retry-max", (3, 5), 3),
+        ("max-length", (3, 5), 3),
+    ],
+)
+def test_of_policy_and_operator_policy_the_value_applies_that_rabbitmq_merges(
+    key: str, values: tuple[object, object], expected: object
+) -> None:
+    policy, operator_policy = values
+    assert effective_definition({key: policy}, {key: operator_policy}) == {key: expected}
+
+
+def test_the_alternate_exchange_of_the_argument_wins() -> None:
     assert exchange_alternate({"alternate-exchange": "a"}, {"alternate-exchange": "b"}) == "a"
     assert exchange_alternate({}, {"alternate-exchange": "b"}) == "b"
     assert exchange_alternate({}) is None
 
 
-def test_a_delayed_retry_is_set_by_arguments_or_a_policy_and_the_argument_wins() -> None:
+def test_a_delayed_retry_is_set_by_arguments_or_a_policy() -> None:
     policy = {"delayed-retry-type": "all", "delayed-retry-min": 5, "delayed-retry-max": 9}
     settings = queue_settings({"x-queue-type": "quorum"}, policy)
     assert [settings.retry_delay_ms(failures, has_failed=True) for failures in (0, 1, 2)] == [5, 5, 9]
@@ -345,7 +412,7 @@ def test_a_delayed_retry_is_set_by_arguments_or_a_policy_and_the_argument_wins()
         "x-delayed-retry-type": "returned",
         "x-delayed-retry-min": 7,
     }
-    settings = queue_settings(arguments, policy)
+    settings = queue_settings(arguments, {"delayed-retry-max": 9})
     assert settings.retry_delay_ms(1, has_failed=True) == 0
     assert settings.retry_delay_ms(2, has_failed=False) == 9
     assert queue_settings({"x-queue-type": "quorum"}).retry_delay_ms(1, has_failed=True) == 0

@@ -70,6 +70,9 @@ class Member:
             if entry.payload in self.answers:
                 self.driver.propose(self.answers.pop(entry.payload), 1)
 
+    def role_changed(self) -> None:
+        """Nobody waits for that."""
+
     def install(self, snapshot: Snapshot) -> None:
         assert self.storage.base == snapshot, "it is synced"
         self.calls.append("install")
@@ -282,7 +285,7 @@ def test_a_read_is_asked_for_again_when_another_one_leads_and_when_no_answer_com
     member.driver.step(RaftMessage(MessageKind.HEARTBEAT, 1, 3, 2, commit=1))
     member.driver.flush()
     member.sync()
-    for _ in range(10):
+    for _ in range(member.driver.replica.election_ticks):
         member.driver.tick()
         member.driver.step(RaftMessage(MessageKind.HEARTBEAT, 1, 3, 2, commit=1))
     member.driver.flush()

@@ -69,6 +69,9 @@ class Member:
         assert all(on_disk[entry.index - 1] == entry for entry in entries), "applied before it is synced"
         self.applied += entries
 
+    def role_changed(self) -> None:
+        """Nobody waits for that."""
+
     def install(self, snapshot: Snapshot) -> None:
         raise AssertionError(snapshot)
 

@@ -46,6 +46,7 @@ def _campaign(state: RaftState, campaign: Campaign) -> None:
         _become_candidate(state)
         kind, answer, term = MessageKind.VOTE, MessageKind.VOTE_RESPONSE, state.term
     last = state.log.last_id()
+    commit, commit_term = _known_commit(state)
     configuration = state.configuration
     for voter in sorted({*configuration.voters, *configuration.outgoing}):
         if voter == state.id:
@@ -53,7 +54,12 @@ def _campaign(state: RaftState, campaign: Campaign) -> None:
             continue
         state.trace.event(TraceEvent.VOTE_REQUESTED, last, kind, voter, state.term)
         is_forced = campaign is Campaign.TRANSFER
-        state.send(RaftMessage(kind, voter, state.id, term, last.index, last.term, is_forced=is_forced))
+        state.send(
+            RaftMessage(
+                kind, voter, state.id, term, last.index, last.term, is_forced=is_forced, commit=commit,
+                hint=commit_term,
+            )
+        )  # fmt: skip
 
 
 def _become_pre_candidate(state: RaftState) -> None:
@@ -76,6 +82,8 @@ def handle_vote_response(state: RaftState, message: RaftMessage) -> None:
     """Count a vote; the first one of each voter counts."""
     voter, is_granted = message.sender, not message.is_rejected
     state.trace.event(TraceEvent.VOTE_RECEIVED, message.kind, voter, state.term, message.is_rejected)
+    if _learns_change(state, message):
+        return
     state.votes.setdefault(voter, is_granted)
     counted = [vote for peer, vote in state.votes.items() if state.configuration.is_voter(peer)]
     granted = sum(counted)
@@ -108,6 +116,7 @@ def handle_vote_request(state: RaftState, message: RaftMessage) -> None:
     """Vote for a candidate whose log is at least as complete, once in each term."""
     is_pre_vote = message.kind is MessageKind.PRE_VOTE
     answer = MessageKind.PRE_VOTE_RESPONSE if is_pre_vote else MessageKind.VOTE_RESPONSE
+    _learns_change(state, message)
     can_vote = (
         state.vote == message.sender
         or (state.vote == NOBODY and state.leader == NOBODY)
@@ -131,4 +140,34 @@ def reject_vote(state: RaftState, message: RaftMessage, last: EntryId) -> None:
     is_pre_vote = message.kind is MessageKind.PRE_VOTE
     answer = MessageKind.PRE_VOTE_RESPONSE if is_pre_vote else MessageKind.VOTE_RESPONSE
     state.trace.event(TraceEvent.VOTE_REJECTED, message, last, state.vote, state.term)
-    state.send(RaftMessage(answer, message.sender, state.id, state.term, is_rejected=True))
+    commit, commit_term = _known_commit(state)
+    state.send(
+        RaftMessage(
+            answer, message.sender, state.id, state.term, is_rejected=True, commit=commit, hint=commit_term
+        )
+    )
+
+
+def _known_commit(state: RaftState) -> tuple[int, int]:
+    """Return the commit index and the term of that entry, as a vote tells them."""
+    if not state.settings.commit_in_votes:
+        return 0, 0
+    commit = state.log.commit
+    return commit, state.log.term(commit) or 0
+
+
+def _learns_change(state: RaftState, message: RaftMessage) -> bool:
+    """Learn from a vote what is committed; True if that ends the own election, since it may change who votes.
+
+    What another replica knows as committed stays so. If this log has that entry, it has all before it too.
+    """
+    commit = message.commit
+    if not message.hint or commit <= state.log.commit or state.role is Role.LEADER:
+        return False
+    if not state.log.matches(commit, message.hint):
+        return False
+    state.log.commit_to(commit)
+    if state.role is Role.FOLLOWER or not state.log.has_change_to_apply():
+        return False
+    state.become_follower(state.term, NOBODY)
+    return True

@@ -15,6 +15,8 @@ cdef object _HEARTBEAT
 @cython.locals(index=cython.longlong)
 cpdef propose_payload(RaftState state, object payload, object size)
 cdef bint _takes_proposals(RaftState state) except -1
+cdef _send_appended(RaftState state)
+cpdef send_due_appends(RaftState state)
 cdef bint _has_room(RaftState state, object size) except -1
 cdef _append_all(RaftState state, list entries, object size)
 cpdef bint send_append(RaftState state, object peer) except -1

@@ -69,7 +69,7 @@ def propose(state: RaftState, entries: Sequence[Entry]) -> int:
     if not append(state, checked):
         state.pending_change = pending
         return 0
-    broadcast_appends(state)
+    _send_appended(state)
     return state.log.last_index()
 
 
@@ -79,8 +79,23 @@ def propose_payload(state: RaftState, payload: object, size: int) -> int:
         return 0
     index = state.log.last_index() + 1
     _append_all(state, [new_entry(state.term, index, payload, size)], size)
-    broadcast_appends(state)
+    _send_appended(state)
     return index
+
+
+def _send_appended(state: RaftState) -> None:
+    if state.settings.batch_proposals:
+        state.are_appends_due = True
+    else:
+        broadcast_appends(state)
+
+
+def send_due_appends(state: RaftState) -> None:
+    """Send what was proposed since the last Ready; nothing, if this replica does not lead any more."""
+    state.are_appends_due = False
+    if state.role is _LEADER:
+        for peer, _ in state.peers:
+            send_entries(state, peer)
 
 
 def _takes_proposals(state: RaftState) -> bool:
@@ -303,10 +318,12 @@ def handle_append_response(state: RaftState, message: RaftMessage) -> None:
         state.trace.event(TraceEvent.REPLICATION_RESUMED, peer, progress)
         progress.probe()
         progress.replicate()
-    if maybe_commit(state):
-        broadcast_appends(state)
-    elif peer != state.id and progress.lacks_commit(state.log.commit):
-        send_append(state, peer)
+    is_new = maybe_commit(state)
+    if not state.settings.tell_commit_later:
+        if is_new:
+            broadcast_appends(state)
+        elif peer != state.id and progress.lacks_commit(state.log.commit):
+            send_append(state, peer)
     if peer != state.id:
         # More may be in flight now.
         while send_entries(state, peer):

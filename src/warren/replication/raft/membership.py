@@ -1,7 +1,7 @@
 """Changes of the configuration: a replica switches when it applies them, not before."""
 
 from warren.replication.raft.change import Configuration, changed, decode_change
-from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_entries
+from warren.replication.raft.leadership import broadcast_appends, maybe_commit, send_append, send_entries
 from warren.replication.raft.member_progress import Progress
 from warren.replication.raft.raft_messages import NOBODY, Entry
 from warren.replication.raft.ready import Role
@@ -21,7 +21,12 @@ def apply_change(state: RaftState, entry: Entry) -> Configuration:
 
 
 def switch(state: RaftState, configuration: Configuration) -> None:
-    """Use another configuration; a leader sends to new members at once."""
+    """Use another configuration; a leader sends to new members at once, and tells those that leave."""
+    if state.role is Role.LEADER and state.settings.tell_commit_later:
+        for peer, _ in state.peers:
+            if peer not in configuration.members:
+                # There is no next heartbeat for it.
+                send_append(state, peer)
     following = max(state.log.last_index(), 1)
     members: dict[int, Progress] = {}
     for peer in configuration.members:

@@ -133,7 +133,8 @@ class RaftMessage(Struct, frozen=True, omit_defaults=True, gc=False):
     commit: int = 0
     snapshot: Snapshot | None = None
     is_rejected: bool = False
-    # Of a refused append: the last index at which the logs may agree.
+    # Of a refused append: the last index at which the logs may agree. Of a vote: the term of the entry at
+    # `commit`.
     hint: int = 0
     # Of a vote: True if the leader hands over, so that its lease is no reason to refuse.
     is_forced: bool = False

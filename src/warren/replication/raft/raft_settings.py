@@ -46,8 +46,17 @@ class RaftSettings(Struct, frozen=True):
     hand_over_before_removal: bool = True
     # A leader hands over if its own storage lacks what was committed this many ticks ago; 0 is never.
     slow_storage_ticks: int = 10
+    # Requests for votes, and refusals of them, tell what is known as committed. So a change of the members
+    # that is committed is known to whoever needs the vote of a replica that knows it, also if the leader that
+    # committed it is gone, and has forgotten that.
+    commit_in_votes: bool = True
     # Refuse changes that cannot be applied as they are proposed.
     validate_changes: bool = True
+    # A leader sends what was proposed with the next `Ready`: all entries since the last one in one append.
+    batch_proposals: bool = True
+    # A leader tells what is committed with the next entries or heartbeat, and not at once: half as many
+    # messages, for followers that apply what was committed a heartbeat later at most.
+    tell_commit_later: bool = False
     # A follower passes proposals on to its leader.
     forward_proposals: bool = False
     append_bytes_max: int = APPEND_BYTES_MAX

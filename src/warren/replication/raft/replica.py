@@ -90,6 +90,11 @@ class Replica:
         """Who leads, and the role of this replica."""
         return self._state.soft_state
 
+    @property
+    def election_ticks(self) -> int:
+        """The ticks without a leader after which this replica starts an election, at the earliest."""
+        return self._state.settings.election_ticks
+
     def leads(self) -> bool:
         """Return whether this replica leads, as far as it knows."""
         return self._state.role is _LEADER
@@ -211,6 +216,16 @@ class Replica:
         if self._state.role is Role.FOLLOWER:
             following.forget_leader(self._state)
 
+    def leader_ended(self) -> None:
+        """Vote for others at once, and campaign with the next tick, because the leader's process has ended.
+
+        All others hear of it at nearly the same time, and their ticks are apart: so their votes rarely split.
+        """
+        state = self._state
+        if state.role is Role.FOLLOWER:
+            following.forget_leader(state)
+            state.election_elapsed = max(state.election_elapsed, state.election_timeout - 1)
+
     # What it is told.
 
     def tick(self) -> None:
@@ -236,6 +251,15 @@ class Replica:
                 leadership.leave_joint_if_due(state)
         if state.role is Role.LEADER and state.heartbeat_elapsed >= settings.heartbeat_ticks:
             self.send_heartbeats()
+
+    def resume_ticks(self) -> None:
+        """Note that time passes again, of which nothing was told for a while.
+
+        A leader that was not ticked has asked nobody meanwhile, so that nobody's silence counts against it.
+        """
+        state = self._state
+        if state.role is Role.LEADER:
+            state.election_elapsed = 0
 
     def send_heartbeats(self) -> None:
         """Send heartbeats now, if this replica leads."""
@@ -359,6 +383,8 @@ class Replica:
     def ready(self) -> Ready | None:
         """Return what is to be done, None if there is nothing; what it returns counts as begun."""
         state = self._state
+        if state.are_appends_due:
+            leadership.send_due_appends(state)
         log = state.log
         is_unstable_allowed = not state.settings.async_storage
         entries = log.next_unstable()

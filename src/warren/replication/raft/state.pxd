@@ -21,6 +21,7 @@ cdef class RaftState:
     cdef readonly dict progress
     cdef readonly list peers
     cdef public dict votes
+    cdef public bint are_appends_due
     cdef public list messages
     cdef public list messages_after
     cdef public Py_ssize_t election_elapsed

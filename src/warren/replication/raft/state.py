@@ -35,11 +35,11 @@ class RaftState:
     """The state of one replica. Invariant: term never falls, and vote changes only with it or from nobody."""
 
     __slots__ = (
-        "chance", "configuration", "configuration_index", "election_elapsed", "election_timeout",
-        "heartbeat_elapsed", "id", "is_learner", "is_only_member", "is_storage_asynchronous", "leader", "log",
-        "messages", "messages_after", "peers", "pending_change", "pending_reads", "progress", "read_states",
-        "reads", "role", "settings", "storage_due", "storage_elapsed", "term", "trace", "transfer_to",
-        "uncommitted_bytes", "vote", "votes",
+        "are_appends_due", "chance", "configuration", "configuration_index", "election_elapsed",
+        "election_timeout", "heartbeat_elapsed", "id", "is_learner", "is_only_member",
+        "is_storage_asynchronous", "leader", "log", "messages", "messages_after", "peers", "pending_change",
+        "pending_reads", "progress", "read_states", "reads", "role", "settings", "storage_due",
+        "storage_elapsed", "term", "trace", "transfer_to", "uncommitted_bytes", "vote", "votes",
     )  # fmt: skip
 
     def __init__(self, replica: int, dependencies: RaftDependencies, settings: RaftSettings) -> None:
@@ -65,6 +65,8 @@ class RaftState:
         # All other members and their progress.
         self.peers: list[tuple[int, Progress]] = []
         self.votes: dict[int, bool] = {}
+        # True if a leader has entries that it is to send with the next Ready.
+        self.are_appends_due = False
         self.messages: list[RaftMessage] = []
         # Messages that wait until what they promise is synced; a leader's answer to itself is a pair of term
         # and index, since most of them are never read.
@@ -176,6 +178,7 @@ class RaftState:
             self.term = term
             self.vote = NOBODY
         self.leader = NOBODY
+        self.are_appends_due = False
         self.election_elapsed = self.heartbeat_elapsed = self.storage_elapsed = self.storage_due = 0
         self.election_timeout = self.settings.election_ticks + self.chance(self.settings.election_ticks)
         self.transfer_to = NOBODY

@@ -288,6 +288,20 @@ def test_a_leader_without_a_majority_steps_down() -> None:
     assert group[1].soft_state.role is Role.FOLLOWER
 
 
+def test_a_leader_whose_ticks_resume_has_an_election_time_to_hear_of_a_majority() -> None:
+    group = group_of_three(GUARDED)
+    for _ in range(2 * GUARDED.election_ticks - 1):
+        # Nobody has answered since it last looked.
+        group[1].tick()
+    group[1].resume_ticks()
+    group[1].tick()
+    assert group[1].leads()
+    group.isolate(1)
+    for _ in range(2 * GUARDED.election_ticks):
+        group[1].tick()
+    assert not group[1].leads()
+
+
 def test_entries_of_former_terms_are_committed_by_one_of_the_own_term_only() -> None:
     storage = MemoryStorage(THREE, 10, 1)
     storage.write(HardState(2, 0, 10), [Entry(1, 11)])
@@ -458,7 +472,7 @@ def test_a_proposal_beyond_what_may_be_uncommitted_is_refused() -> None:
 
 
 def test_what_is_in_flight_is_bounded_in_bytes() -> None:
-    group = group_of_three(replace(SETTINGS, in_flight_bytes_max=100))
+    group = group_of_three(replace(SETTINGS, in_flight_bytes_max=100, batch_proposals=False))
     for _ in range(5):
         group[1].propose(b"", 50)
     ready = ready_of(group.members[1])
@@ -466,6 +480,26 @@ def test_what_is_in_flight_is_bounded_in_bytes() -> None:
     group.deliver(group.members[1])
     group.settle()
     assert group[2].hard_state.commit == 16
+
+
+def test_what_is_proposed_before_a_ready_is_one_append() -> None:
+    group = group_of_three()
+    for payload in (b"a", b"b", b"c"):
+        group[1].propose(payload, 1)
+    ready = ready_of(group.members[1])
+    for peer in (2, 3):
+        [append] = [message for message in ready.messages if message.to == peer]
+        assert [entry.payload for entry in append.entries] == [b"a", b"b", b"c"]
+    group.deliver(group.members[1])
+    group.settle()
+    assert group[2].hard_state.commit == 14
+
+
+def test_what_was_proposed_is_not_sent_by_a_leader_that_is_none_any_more() -> None:
+    group = group_of_three()
+    group[1].propose(b"a", 1)
+    group[1].step(RaftMessage(MessageKind.HEARTBEAT, 1, 2, 5))
+    assert ready_of(group.members[1]).messages == ()
 
 
 def test_a_member_waits_while_the_storage_is_reading_what_it_needs() -> None:
