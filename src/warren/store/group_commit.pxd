@@ -23,6 +23,7 @@ cdef class GroupCommit:
     cdef uint64_t _asked_last
     cdef object _on_closed
     cdef bint _is_closed
+    cdef bint _is_refused
 
     cpdef bint has_waiting(self) except -1
     @cython.locals(before=Py_ssize_t)

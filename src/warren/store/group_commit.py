@@ -48,8 +48,8 @@ class GroupCommit:
 
     __slots__ = (
         "_asked_first", "_asked_last", "_asking", "_batch_waiting", "_disk", "_is_announced",
-        "_is_busy", "_is_closed", "_on_closed", "_pending_size", "_port", "_source", "_steps", "_waiting",
-        "failure", "is_announced_for_later",
+        "_is_busy", "_is_closed", "_is_refused", "_on_closed", "_pending_size", "_port", "_source",
+        "_steps", "_waiting", "failure", "is_announced_for_later",
     )  # fmt: skip
 
     def __init__(self, disk: Disk, port: StorePort, source: BatchSource) -> None:
@@ -73,6 +73,8 @@ class GroupCommit:
         self._asking: ConfirmListener | None = None
         self._asked_first = 0
         self._asked_last = 0
+        # True if who waits is refused when the batch is taken.
+        self._is_refused = False
         self._on_closed: Callable[[], None] | None = None
         # True when nothing more is written.
         self._is_closed = False
@@ -134,6 +136,8 @@ class GroupCommit:
         if self._pending_size > _PENDING_SIZE_MAX:
             self._port.caught_up()
         self._pending_size = 0
+        if self._is_refused:
+            self._refuse_waiting()
         if not self._source.has_pending():
             self._end_asking()
             self._batch_waiting, self._waiting = self._waiting, []
@@ -158,6 +162,13 @@ class GroupCommit:
         if not self._is_busy:
             self.commit()
         self._end_if_done()
+
+    def refuse_batch(self) -> None:
+        """Refuse all who wait for a confirm, since a part of the batch that is being taken is lost.
+
+        It is not known whose part that is; what is written all the same may be published again.
+        """
+        self._is_refused = True
 
     @property
     def is_idle(self) -> bool:
@@ -192,7 +203,26 @@ class GroupCommit:
     def _confirm(self) -> None:
         waiting, self._batch_waiting = self._batch_waiting, []
         for confirmation, first, last in waiting:
-            confirmation.done(first, last)
+            try:
+                confirmation.done(first, last)
+            except Exception as error:
+                self._listener_failed(confirmation, error)
+
+    def _refuse_waiting(self) -> None:
+        self._is_refused = False
+        self._end_asking()
+        waiting, self._waiting = self._waiting, []
+        for confirmation, first, last in waiting:
+            try:
+                for sequence in range(first, last + 1):
+                    confirmation.refused(sequence)
+            except Exception as error:
+                self._listener_failed(confirmation, error)
+
+    def _listener_failed(self, confirmation: ConfirmListener, error: Exception) -> None:
+        """End `confirmation`, which has raised `error`: others are not kept waiting for that."""
+        confirmation.failed(error)
+        self._port.listener_failed(confirmation, error)
 
     def _end_asking(self) -> None:
         """Close the current range of sequence numbers; the next call of `confirm` starts a new one."""

@@ -1,6 +1,9 @@
 """What the Raft log of one replica of a group contains, without changing it; `group_log` does that."""
 
+from array import array
 from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
 
 from warren.limits_raft import GROUP_TAIL_SIZE_MAX
 from warren.model.message import StoredMessage
@@ -8,7 +11,17 @@ from warren.store.cursor import QueueCursor
 from warren.store.group_record import GroupEntry, GroupHardState, GroupSnapshot
 from warren.store.group_records import GroupRecords
 from warren.store.group_state import GroupState
+from warren.store.message_reader import MessageReader
 from warren.store.message_store import MessageStore
+
+
+class EntryRun(Struct, frozen=True):
+    """Messages of one entry, next to each other in the store."""
+
+    cursor: QueueCursor
+    # The position of the first one in the store, and the location of each; 0 for one that was settled.
+    first: int
+    locations: "array[int]"
 
 
 class GroupContents(GroupRecords):
@@ -105,6 +118,40 @@ class GroupContents(GroupRecords):
             else:
                 found.append(message)
         return found
+
+    def contents(self, index: int) -> list[StoredMessage | int]:
+        """The messages of entry `index`, in order: themselves or where they are; 0 for a settled one."""
+        self._check_index(index)
+        messages = self._messages[index]
+        found: list[StoredMessage | int] = []
+        for run in self._state.entry(index).runs:
+            cursor = self._store.cursor(self._state.number, run.level)
+            position = self._state.stored(run.level, run.first)
+            for _ in range(run.count):
+                message = messages[len(found)]
+                found.append(0 if cursor.has(position) else message)
+                position += 1
+        return found
+
+    def locations(self, index: int) -> list[int]:
+        """The locations of the messages of entry `index`, which is written; 0 for one settled earlier."""
+        self._check_index(index)
+        return [each if isinstance(each, int) else each.location for each in self._messages[index]]
+
+    def entry_runs(self, index: int) -> list[EntryRun]:
+        """Where the messages of entry `index` are, which is written."""
+        locations, runs = self.locations(index), []
+        place = 0
+        for run in self._state.entry(index).runs:
+            cursor = self._store.cursor(self._state.number, run.level)
+            its_locations = array("Q", locations[place : place + run.count])
+            runs.append(EntryRun(cursor, self._state.stored(run.level, run.first), its_locations))
+            place += run.count
+        return runs
+
+    def reader(self) -> MessageReader:
+        """The reader for messages that are written."""
+        return self._store.reader()
 
     def unsettled(self) -> Iterator[tuple[int, int, StoredMessage | int]]:
         """The messages of entries that are not settled: level, position in the store, message or location."""

@@ -21,3 +21,7 @@ class GroupListener:
     def written(self, ticket: int) -> None:
         """All changes up to number `ticket` are synced."""
         raise NotImplementedError
+
+    def failed(self, error: Exception) -> None:
+        """The listener has raised `error`, and is called no more; by default it is raised again."""
+        raise error

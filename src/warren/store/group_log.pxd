@@ -30,7 +30,7 @@ cdef class GroupLog(GroupContents):
     cdef list _unwritten
     cdef object _void
 
-    @cython.locals(count=Py_ssize_t, number=uint64_t)
+    @cython.locals(count=Py_ssize_t, number=uint64_t, listener=GroupListener)
     cpdef done(self, uint64_t first, uint64_t last)
     cpdef announce(self)
     cpdef announce_later(self)
@@ -48,6 +48,7 @@ cdef class GroupLog(GroupContents):
     cdef _changed(self, Py_ssize_t size)
     cdef _list(self)
     cdef _release_void(self, uint64_t ticket)
+    @cython.locals(listener=GroupListener)
     cpdef prepare(self, SegmentLog log)
     cpdef write(self, SegmentLog log)
     cpdef write_entries(self, SegmentLog log)
@@ -57,6 +58,3 @@ cdef _check_size(str name, bytes data, Py_ssize_t size_max)
 
 @cython.locals(place=Py_ssize_t, written=StoredMessage)
 cdef _locate(list messages)
-
-@cython.locals(positions=Column, locations=Column, place=Py_ssize_t, end=Py_ssize_t, position=uint64_t)
-cdef list _locations(found, uint64_t first, Py_ssize_t count)

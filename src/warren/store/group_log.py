@@ -21,7 +21,6 @@ that nobody needs before the next start are forgotten (`forget`): a snapshot rep
 written.
 """
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -31,7 +30,6 @@ from warren.limits_raft import (
     GROUP_MACHINE_SIZE_MAX,
     UNTRUSTED_REASON_SIZE_MAX,
 )
-from warren.model.column import Column
 from warren.model.first_items import drop_first
 from warren.model.message import StoredMessage
 from warren.store.accepted_damage import accept_damage
@@ -55,7 +53,7 @@ from warren.store.group_state import GroupState
 from warren.store.message_store import MessageStore
 from warren.store.placed_messages import PlacedMessages
 from warren.store.record import CUT, ENTRY, HARD, HEAD_SIZE, STATE
-from warren.store.recovered_queue import RecoveredQueue
+from warren.store.recovered_queue import RecoveredQueue, locations_of
 from warren.store.segment_log import SegmentLog
 
 _SEGMENT_SHIFT = 32
@@ -92,12 +90,19 @@ class GroupLog(GroupContents):
         store.add_group_log(state.number, self)
 
     @staticmethod
-    def create(store: MessageStore, number: int, replica: int, configuration: bytes) -> "GroupLog":
-        """The log of a new replica of group `number`, which begins with an empty snapshot."""
+    def create(
+        store: MessageStore, number: int, replica: int, configuration: bytes, *, index: int = 0
+    ) -> "GroupLog":
+        """The log of a new replica of group `number`, which begins with an empty snapshot.
+
+        If that stands at `index` 1, and not before all entries, a replica that knows no configuration cannot
+        get the entries without it.
+        """
         state = GroupState(number, replica)
         state.since = store.written >> _SEGMENT_SHIFT
         _check_size("configuration", configuration, GROUP_CONFIGURATION_SIZE_MAX)
-        state.begin_behind(GroupSnapshot(configuration=configuration))
+        state.begin_behind(GroupSnapshot(index=index, term=index, configuration=configuration))
+        state.promise(GroupHardState(index, 0, index))
         log = GroupLog(store, state)
         log.begin()
         return log
@@ -173,10 +178,11 @@ class GroupLog(GroupContents):
         self._records.append((CUT, encode_cut(self._state.number, self._state.last + 1, self._skip(tops))))
         self._changed(0)
 
-    def append(self, entry: GroupEntry, messages: Sequence[StoredMessage] | None = None) -> None:
+    def append(self, entry: GroupEntry, messages: Sequence[StoredMessage | None] | None = None) -> None:
         """Append `entry`, with the messages that were placed first, or with `messages` of another replica.
 
-        Both are in the order of its runs, and `messages` come when nothing is placed.
+        Both are in the order of its runs, and `messages` come when nothing is placed; None is one that was
+        settled before it was sent.
         ValueError if the index, the term or the positions do not continue the log, or if it is too large.
         """
         state, runs, commands = self._state, entry.runs, entry.commands
@@ -193,10 +199,7 @@ class GroupLog(GroupContents):
         if messages is None:
             self._messages[index] = self._placed.take(message_count_of(runs))
         else:
-            store = self._store
-            for (cursor, position), message in zip(self._places(entry), messages, strict=True):
-                store.append(message, cursor, position)
-            self._messages[index] = list(messages)
+            self._messages[index] = self._placed.append_received(runs, messages)
         self._records.append((ENTRY, encode_entry(state.number, entry)))
         self._changed(size)
         self._unwritten.append((self.ticket, index))
@@ -306,7 +309,7 @@ class GroupLog(GroupContents):
         `extend` its positions before anything is received.
         ValueError if the snapshot is not ahead of what is known as committed.
         """
-        state, store = self._state, self._store
+        state = self._state
         if snapshot.index <= state.commit and not state.reason:
             raise ValueError(f"snapshot {snapshot.index} where {state.commit} is committed")
         for level, messages in self._received.items():
@@ -314,6 +317,30 @@ class GroupLog(GroupContents):
                 raise ValueError(f"a message of level {level} is behind snapshot {snapshot.index}")
         _check_size("configuration", snapshot.configuration, GROUP_CONFIGURATION_SIZE_MAX)
         _check_size("machine", snapshot.machine, GROUP_MACHINE_SIZE_MAX)
+        self._replace(snapshot, ends, held)
+
+    def begin_again(
+        self, replica: int, configuration: bytes, held: Iterable[tuple[int, int, StoredMessage | int]]
+    ) -> None:
+        """Be the log of a new replica with the number `replica`, which has nothing; 0 for none.
+
+        `configuration` is one without members. The replica that it was has ended: its promises do not count,
+        and `held`, as for `install`, are released when this is durable. Positions in the store are still used
+        once only. An untrusted replica has to `extend` its positions before.
+        """
+        self.listener = None
+        self.discard_received()
+        self._state.begin_again(replica)
+        self._replace(GroupSnapshot(configuration=configuration), {}, held)
+
+    def _replace(
+        self,
+        snapshot: GroupSnapshot,
+        ends: dict[int, int],
+        held: Iterable[tuple[int, int, StoredMessage | int]],
+    ) -> None:
+        """Replace everything by `snapshot`, as `install` does."""
+        state, store = self._state, self._store
         received, self._received = self._received, {}
         if received:
             since = self._received_since
@@ -385,8 +412,13 @@ class GroupLog(GroupContents):
                 _locate(self._messages[at])
         drop_first(self._unwritten, count)
         self._release_void(last)
-        if self.listener is not None:
-            self.listener.written(last)
+        listener = self.listener
+        if listener is not None:
+            try:
+                listener.written(last)
+            except Exception as error:
+                self.listener = None
+                listener.failed(error)
 
     def refused(self, sequence: int) -> None:
         """Never called: a store that fails is closed."""
@@ -404,8 +436,13 @@ class GroupLog(GroupContents):
             self._state.segments.add(log.last.number)
             self._first_state = b""
         self._is_preparing = self._is_announced = False
-        if self.listener is not None:
-            self.listener.prepare()
+        listener = self.listener
+        if listener is not None:
+            try:
+                listener.prepare()
+            except Exception as error:
+                self.listener = None
+                listener.failed(error)
 
     def write(self, log: SegmentLog) -> None:
         """Append the records of this batch to `log`; the messages were appended before."""
@@ -460,7 +497,7 @@ class GroupLog(GroupContents):
                 found = levels.get(run.level)
                 # The messages of a run are next to each other in the store as well.
                 first = state.stored(run.level, run.first)
-                locations = [0] * run.count if found is None else _locations(found, first, run.count)
+                locations = [0] * run.count if found is None else locations_of(found, first, run.count)
                 cursor = self._store.cursor(state.number, run.level)
                 for at, location in enumerate(locations):
                     if not location and not cursor.has(first + at):
@@ -480,7 +517,7 @@ class GroupLog(GroupContents):
 
     # --- private ----------------------------------------------------------------------------------
 
-    def _has(self, runs: tuple[PositionRun, ...], messages: Sequence[StoredMessage] | None) -> bool:
+    def _has(self, runs: tuple[PositionRun, ...], messages: Sequence[StoredMessage | None] | None) -> bool:
         """True if the messages of `runs` are there: `messages`, or the first ones of those placed."""
         if self._received:
             return False
@@ -553,25 +590,6 @@ def _holes(places: list[int], end: int) -> Iterator[tuple[int, int]]:
         if place > behind:
             yield behind, place
         behind = place + 1
-
-
-def _locations(found: RecoveredQueue, first: int, count: int) -> list[int]:
-    """The locations of the messages at `count` positions from `first` on; 0 for each that was not found."""
-    positions, locations = found.positions, found.locations
-    place, end = _place_of(positions, first), found.count
-    there: list[int] = []
-    for position in range(first, first + count):
-        if place < end and positions.get(place) == position:
-            there.append(locations.get(place))
-            place += 1
-        else:
-            there.append(0)
-    return there
-
-
-def _place_of(column: Column, number: int) -> int:
-    """The place of the first number in the sorted `column` that is not below `number`."""
-    return bisect_left(range(column.count), number, key=column.get)
 
 
 def _check_size(name: str, data: bytes, size_max: int) -> None:

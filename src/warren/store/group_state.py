@@ -31,6 +31,9 @@ from warren.store.position_offsets import PositionOffsets
 from warren.store.record import CUT, ENTRY, HARD, STATE
 from warren.store.segment import NewerFormatError, StoreFileError, segment_name
 
+# The number in the log of a replica that has ended, while its group goes on elsewhere.
+NO_REPLICA = 0
+
 
 class GroupState:
     """The log and the hard state of one replica, and where its messages are."""
@@ -40,7 +43,7 @@ class GroupState:
         "reason", "replica", "segments", "since", "snapshot", "snapshot_ends", "tail_size", "term_before",
     )  # fmt: skip
 
-    def __init__(self, number: int, replica: int = 0) -> None:
+    def __init__(self, number: int, replica: int = NO_REPLICA) -> None:
         # The number of the group, and of the replica within it.
         self.number = number
         self.replica = replica
@@ -184,6 +187,12 @@ class GroupState:
         self.since = since
         self.reason = ""
         self.damage = []
+
+    def begin_again(self, replica: int) -> None:
+        """Be the state of another replica of the group, which has promised nothing: `install` follows."""
+        self.replica = replica
+        self.hard = GroupHardState()
+        self.commit = 0
 
     def extend(self, tops: dict[int, int]) -> None:
         """Count what is in the store up to the positions `tops` there, by level, as messages of the group."""

@@ -173,6 +173,9 @@ class MessageStore:
         dropped = self._group_logs.pop(number)
         self._dirty_group_logs = [each for each in self._dirty_group_logs if each is not dropped]
         self._preparing = [each for each in self._preparing if each is not dropped]
+        if not self._preparing:
+            # Otherwise a batch would follow another one until a group has something to write.
+            self._is_prepare_due = False
 
     def group_log(self, number: int) -> GroupRecords | None:
         """The log of Raft group `number`, made or recovered; `GroupLog.find` has its type."""

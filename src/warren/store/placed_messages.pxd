@@ -25,6 +25,11 @@ cdef class PlacedMessages:
 
     @cython.locals(position=uint64_t, cursor=QueueCursor)
     cpdef uint64_t place(self, StoredMessage message, int level) except? 0
+    @cython.locals(
+        store=MessageStore, kept=list, run=PositionRun, cursor=QueueCursor, position=uint64_t,
+        message=StoredMessage
+    )
+    cpdef list append_received(self, tuple runs, messages)
     @cython.locals(levels=bytearray, place=Py_ssize_t, run=PositionRun)
     cpdef bint begin_with(self, tuple runs) except -1
     @cython.locals(taken=list)

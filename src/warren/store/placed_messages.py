@@ -5,6 +5,8 @@
 Most of the time there is one run: the messages that were placed since the last entry, all of one level.
 """
 
+from collections.abc import Sequence
+
 from warren.model.message import StoredMessage
 from warren.store.cursor import QueueCursor
 from warren.store.group_record import PositionRun
@@ -52,6 +54,30 @@ class PlacedMessages:
         self._store.append(message, cursor, self.last_stored)
         self.messages.append(message)
         return position
+
+    def append_received(
+        self, runs: tuple[PositionRun, ...], messages: Sequence[StoredMessage | None]
+    ) -> list[StoredMessage | int]:
+        """Store the messages of an entry of another replica, at the positions of its `runs`, and return them.
+
+        None is one that was settled before it was sent: 0 is returned for it. Only while nothing is placed.
+        """
+        store = self._store
+        kept: list[StoredMessage | int] = []
+        for run in runs:
+            cursor = store.cursor(self._state.number, run.level)
+            # The messages of a run are next to each other in the store as well.
+            position = self._state.stored(run.level, run.first)
+            for _ in range(run.count):
+                message = messages[len(kept)]
+                if message is None:
+                    store.finish(cursor, position, position + 1)
+                    kept.append(0)
+                else:
+                    store.append(message, cursor, position)
+                    kept.append(message)
+                position += 1
+        return kept
 
     def begin_with(self, runs: tuple[PositionRun, ...]) -> bool:
         """True if the first messages have the levels of `runs`."""

@@ -1,5 +1,7 @@
 """The messages that recovery found for one queue, or for one priority level of it."""
 
+from bisect import bisect_left
+
 from msgspec import Struct
 
 from warren.model.column import Column
@@ -25,3 +27,22 @@ class RecoveredQueue(Struct, kw_only=True):
     def count(self) -> int:
         """The number of messages."""
         return self.positions.count
+
+
+def locations_of(found: RecoveredQueue, first: int, count: int) -> list[int]:
+    """The locations of the messages at `count` positions from `first` on; 0 for each that was not found."""
+    positions, locations = found.positions, found.locations
+    place, end = _place_of(positions, first), found.count
+    there: list[int] = []
+    for position in range(first, first + count):
+        if place < end and positions.get(place) == position:
+            there.append(locations.get(place))
+            place += 1
+        else:
+            there.append(0)
+    return there
+
+
+def _place_of(column: Column, number: int) -> int:
+    """The place of the first number in the sorted `column` that is not below `number`."""
+    return bisect_left(range(column.count), number, key=column.get)

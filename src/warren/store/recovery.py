@@ -31,9 +31,10 @@ from warren.store.delivered import Delivered
 from warren.store.disk import DeleteFile, Disk, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 from warren.store.group_log import GroupLog
 from warren.store.group_record import PayloadVersions
-from warren.store.group_state import GroupState
+from warren.store.group_state import NO_REPLICA, GroupState
 from warren.store.markers import CommitMarker
 from warren.store.message_store import MessageStore
+from warren.store.reach import StoreReach
 from warren.store.record import BATCH, KIND_AT, SEAL, encode, is_intact
 from warren.store.record import HEAD_SIZE as _RECORD_HEAD_SIZE
 from warren.store.recovered_queue import RecoveredQueue
@@ -63,6 +64,7 @@ from warren.store.segment_log import SegmentLog, catalog_entry_of, spare_name
 from warren.store.store_port import StorePort
 from warren.store.stores import TRANSIENT_SEGMENTS_FROM
 
+_SEGMENT_SHIFT = 32
 # The file with the list of segments.
 CATALOG = "catalog"
 
@@ -100,12 +102,17 @@ class RecoveryDependencies(Struct, frozen=True, kw_only=True):
     replicas: dict[int, int] = {}
     # Files that are known to be missing as a whole, of which the store itself cannot know.
     missing: list[StoreFileError] = []
+    # How far the store had come, as far as others know; None if nobody does.
+    reach: StoreReach | None = None
     # The newest versions of what others store in the records of a Raft group; None if that does not matter.
     payload_versions: PayloadVersions | None = None
 
 
 def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
-    """Open the store in `disk`, or create one. NewerFormatError for a newer format; OSError from the disk."""
+    """Open the store in `disk`, or create one.
+
+    NewerFormatError for a newer format, OlderCopyError for an older copy; OSError from the disk.
+    """
     names = disk.names()
     catalog = Catalog(disk, CATALOG)
     delivered = Delivered(disk)
@@ -116,6 +123,9 @@ def open_store(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) 
         catalog,
     )
     reading.read_all()
+    if dependencies.reach is not None:
+        is_damaged = bool(dependencies.missing or reading.damage)
+        reading.damage += dependencies.reach.begin(reading.end_location(), is_damaged=is_damaged)
     spares = [name for name, size in names.items() if is_spare(name) and size == SEGMENT_SIZE]
     # Numbers of lost segments are not reused either.
     number = max(reading.damaged_number, *reading.segments, *catalog.entries, 0)
@@ -210,6 +220,12 @@ class _StoreReader:
                 continue
             self.segments[number] = segment
             self._read_segment(segment, data, unreadable, is_last=number == numbers[-1])
+
+    def end_location(self) -> int:
+        """The location behind the last record that was found."""
+        number = max(self.damaged_number, *self.segments, *self._catalog.entries, 0)
+        segment = self.segments.get(number)
+        return (number << _SEGMENT_SHIFT) | (0 if segment is None else segment.size)
 
     def seal(self) -> None:
         """Seal the last segment behind its last record; damaged segments stay as they are."""
@@ -311,8 +327,11 @@ class _StoreReader:
                 state = states[number] = GroupState(number, replica)
                 cause = f": {damage[0]}" if damage else ""
                 state.distrust(f"none of its records was found{cause}")
-            elif state is not None and state.replica != replica:
+            elif state is not None and state.replica not in (replica, NO_REPLICA):
                 state.distrust(f"the records are those of replica {state.replica}, not {replica}")
+                state.replica = replica
+            elif state is not None and state.reason:
+                # What says the number may be lost as well; a replica that has ended has nothing to lose.
                 state.replica = replica
         for number in sorted(states):
             if self._dependencies.has_queue(number):

@@ -1,5 +1,6 @@
 """Port: what a store needs from its owner."""
 
+from warren.model.confirm_listener import ConfirmListener
 from warren.store.segment import StoreFileError
 
 
@@ -29,6 +30,10 @@ class StorePort:
     def caught_up(self) -> None:
         """All that was pending has been passed to the disk."""
         raise NotImplementedError
+
+    def listener_failed(self, listener: ConfirmListener, error: Exception) -> None:
+        """A listener, not the store, has raised `error` when it was told that its messages are safe."""
+        raise error
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
         """A stored message cannot be read: it is damaged, or the disk failed."""

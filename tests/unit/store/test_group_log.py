@@ -251,6 +251,16 @@ def test_a_settled_message_of_an_entry_is_none() -> None:
     assert [message and message.body for message in opened(there).groups[GROUP].messages(1)] == [None, b"b"]
 
 
+def test_the_contents_of_an_entry_are_messages_until_they_are_written() -> None:
+    there, store, log = begun()
+    first, second = append(log, b"a", b"b")
+    assert log.contents(1) == [first, second]
+    write(store, there)
+    assert log.contents(1) == [first.location, second.location]
+    store.release(first, store.cursor(GROUP, 0), 0)
+    assert log.contents(1) == [0, second.location]
+
+
 def test_entries_are_read_up_to_a_size_and_one_at_least() -> None:
     _, _, log = begun()
     for _ in range(3):
@@ -390,6 +400,21 @@ def test_the_records_of_a_dropped_group_are_not_kept() -> None:
     assert opened(there, (2,)).groups == {}
 
 
+def test_no_batch_follows_for_a_group_that_was_dropped_before_it_has_prepared() -> None:
+    there, port = SimulatedDisk(random.Random(0)), Port()
+    dependencies = RecoveryDependencies(
+        random_bytes=random.Random(1).randbytes, has_queue=lambda _: True, progress=lambda *_: None
+    )
+    store = open_store(there, port, dependencies).store
+    log = GroupLog.create(store, GROUP, REPLICA, b"members")
+    log.announce()
+    log.drop()
+    port.is_dirty = False
+    store.commit()
+    write(store, there)
+    assert not port.is_dirty
+
+
 # --- untrusted replicas --------------------------------------------------------------------------
 
 
@@ -420,6 +445,22 @@ def test_the_records_of_another_replica_are_untrusted() -> None:
     there, _, _ = begun()
     found = opened(there, replicas={GROUP: 8}).groups[GROUP]
     assert (found.replica, found.untrusted) == (8, "the records are those of replica 7, not 8")
+
+
+def test_a_replica_whose_state_is_lost_keeps_the_number_that_it_had() -> None:
+    there, store, log = begun()
+    before_entry = store.written
+    append(log, b"a")
+    write(store, there)
+    # Its state and its hard state, each of which says the number.
+    at, end, seed = SEGMENT_HEAD_SIZE, before_entry & 0xFFFF_FFFF, store.segments[1].seed
+    while at < end:
+        size = is_intact(bytes(there.files[FIRST].current), at, seed)
+        there.flip_bit(FIRST, at + size - 1)
+        at += size
+    found = opened(there, replicas={GROUP: REPLICA}).groups[GROUP]
+    assert found.untrusted.endswith("its state is missing")
+    assert found.replica == REPLICA
 
 
 def test_damage_anywhere_makes_a_replica_untrusted_and_stays_on_record() -> None:

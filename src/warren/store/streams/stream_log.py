@@ -60,7 +60,7 @@ class StreamLog:
     __slots__ = (
         "_bloom_filters", "_builders", "_cache", "_catalog", "_disk", "_in_flight", "_last", "_pending",
         "_random_bytes", "_report", "_steps", "_time", "_tracking", "_written", "committed", "epoch",
-        "is_dirty", "listener", "next", "number", "retention", "segments",
+        "failed", "is_dirty", "listener", "next", "number", "retention", "segments",
     )  # fmt: skip
 
     def __init__(
@@ -91,6 +91,8 @@ class StreamLog:
         # Identifies this stream; a deleted and recreated stream has another epoch.
         self.epoch = segments[-1].epoch if segments else files.random_bytes(EPOCH_SIZE)
         self.listener: Callable[[], None] = _nobody
+        # Called with an exception that shows that this log is broken, which is not written any more then.
+        self.failed: Callable[[Exception], None] = _raise
         self._builders: list[ChunkBuilder] = []
         # Chunks that are being written; readable after that.
         self._in_flight: list[Chunk] = []
@@ -337,8 +339,12 @@ class StreamLog:
             self._delete_segment(segment)
 
     def delete_segments(self) -> None:
-        """Delete all files of the stream with the next batch; called when the stream was deleted."""
+        """Delete all files of the stream with the next batch; called when the stream was deleted.
+
+        What the batch in progress writes is never readable, and its end is told to nobody.
+        """
         self._builders = []
+        self._in_flight = []
         self._pending = Tracking()
         if self._catalog is not None:
             self._steps += self._catalog.remove([self.number])
@@ -475,3 +481,8 @@ class StreamLog:
 
 def _nobody() -> None:
     """The default listener, which does nothing."""
+
+
+def _raise(error: Exception) -> None:
+    """Raise `error`, by default: it belongs to whoever owns the store."""
+    raise error

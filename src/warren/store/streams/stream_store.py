@@ -92,10 +92,20 @@ class StreamStore:
         log.delete_segments()
         self.mark_dirty(log)
 
+    def abandon(self, log: StreamLog) -> None:
+        """Write nothing more of `log`, which is broken: its files stay as they are until the next start."""
+        self.logs.pop(log.number, None)
+        self._dirty = [each for each in self._dirty if each is not log]
+        # Never listed again.
+        log.is_dirty = True
+
     def maintain(self, now: int) -> None:
         """Trim all streams by their retention; called periodically."""
         for log in list(self.logs.values()):
-            self.trim(log, now)
+            try:
+                self.trim(log, now)
+            except Exception as error:
+                log.failed(error)
 
     def trim(self, log: StreamLog, now: int) -> None:
         """Trim `log` by its retention."""
@@ -133,10 +143,17 @@ class StreamStore:
 
     def take_batch(self) -> list[DiskStep]:
         """The steps that write what was appended; what does not fit into its segment is left."""
-        self._in_flight, self._dirty = self._dirty, []
+        dirty, self._dirty = self._dirty, []
         steps: list[DiskStep] = []
-        for log in self._in_flight:
-            steps += log.take_batch()
+        for log in dirty:
+            try:
+                steps += log.take_batch()
+            except Exception as error:
+                # Nobody may be told that its messages are written.
+                self._commits.refuse_batch()
+                log.failed(error)
+                continue
+            self._in_flight.append(log)
             log.is_dirty = log.has_work
             if log.is_dirty:
                 self._dirty.append(log)
@@ -149,5 +166,8 @@ class StreamStore:
         """The messages of the batch become readable."""
         in_flight, self._in_flight = self._in_flight, []
         for log in in_flight:
-            log.written()
+            try:
+                log.written()
+            except Exception as error:
+                log.failed(error)
         return self.has_pending() or self._commits.has_waiting()

@@ -170,6 +170,20 @@ def test_a_deleted_stream_leaves_no_file() -> None:
     assert not stream.disk.names()
 
 
+def test_a_stream_deleted_during_its_batch_makes_nothing_of_it_readable() -> None:
+    stream = Stream()
+    told: list[int] = []
+    stream.log.listener = lambda: told.append(stream.log.committed)
+    stream.append(b"in flight")
+    steps = stream.log.take_batch()
+    stream.log.delete_segments()
+    stream.disk.perform(steps)
+    stream.log.written()
+    assert (stream.log.committed, stream.bodies(), told) == (0, [], [])
+    stream.write()
+    assert not stream.disk.names()
+
+
 def _hurt(stream: Stream, hurt: Callable[[SimulatedDisk, StreamSegment], None]) -> list[bytes]:
     for n in range(12):
         stream.append(bytes((n,)) * 400)
