@@ -27,7 +27,15 @@ from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata.commands import CommandContext, Json, MetadataCommand, SetParameter
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
-from warren.metadata.records import NO_ARGUMENTS, BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.records import (
+    NO_ARGUMENTS,
+    BindingRecord,
+    ExchangeRecord,
+    MemberRecord,
+    QueueMember,
+    QueueRecord,
+    RemovedMember,
+)
 from warren.replication.raft.raft_messages import NOBODY
 from warren.wire.table import Value, decode_table, encode_table
 
@@ -331,6 +339,12 @@ def _rows(made: type) -> tuple[Encode, Decode]:
     )
 
 
+def _few_rows(made: type[tuple[object, ...]]) -> tuple[None, Decode]:
+    """The codec of tuples with records that are tuples, which are mostly empty."""
+    _, decode = _rows(made)
+    return None, lambda rows: decode(rows) if rows else ()
+
+
 def _row(made: type) -> tuple[Encode, Decode]:
     layout = _Layout(made, ROWS[made])
     return layout.encode, lambda row: layout.decode([row])[0]
@@ -338,7 +352,7 @@ def _row(made: type) -> tuple[Encode, Decode]:
 
 _NO_VALUE: object = object()
 # Classes that take their fields in order.
-_POSITIONAL = (ExchangeRecord, QueueRecord, BindingRecord)
+_POSITIONAL = (ExchangeRecord, QueueRecord, QueueMember, BindingRecord)
 _AS_IT_IS: tuple[Encode | None, Decode | None] = (None, None)
 # The codecs of types that MessagePack does not have.
 _CODECS: dict[object, tuple[Encode | None, Decode | None]] = {
@@ -352,10 +366,14 @@ _CODECS: dict[object, tuple[Encode | None, Decode | None]] = {
     Incarnation | None: (None, _decode_incarnation),
 }
 _CODECS[LeaseRecord] = _row(LeaseRecord)
+# Before the rows of queues, which contain them.
+_CODECS[tuple[QueueMember, ...]] = _few_rows(QueueMember)
 _CODECS |= {
     tuple[ExchangeRecord, ...]: _rows(ExchangeRecord),
     tuple[QueueRecord, ...]: _rows(QueueRecord),
     tuple[BindingRecord, ...]: _rows(BindingRecord),
+    tuple[MemberRecord, ...]: _rows(MemberRecord),
+    tuple[RemovedMember, ...]: _rows(RemovedMember),
 }
 
 

@@ -43,6 +43,7 @@ _ABSENT: Mapping[str, Mapping[str, object]] = {
     "DeleteExchange": {"if_unused": False},
     "DeclareQueue": {
         "durable": False, "auto_delete": False, "owner": None, "arguments": NO_ARGUMENTS, "user": "",
+        "home": 0, "members": (),
     },
     "PauseQueue": {"is_paused": True},
     "Bind": {"is_to_queue": True, "routing_key": "", "arguments": NO_ARGUMENTS},

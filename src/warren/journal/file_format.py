@@ -11,7 +11,9 @@ distinguishes a torn end, which loses nothing, from damage.
     ENTRY      a command with its index, its term and what the proposer stamped: `codec`; indexes have no
                gaps. Since version 8 also the empty entry of a new leader, and changes of the members
     HARD       the term and the vote of the node: `codec`
-    STATE      a command that makes a part of the snapshot: `codec`
+    STATE      a command that makes a part of the snapshot: `codec`. Since version 9 also the members of the
+               cluster, and which proposals of each node are in it; queues have a home. Since version 10
+               quorum queues have members
     STATE_END  the index and the term of the last entry in the snapshot, and the configuration of the group
                that agreed on it: `codec`
     ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log. The high-water mark, a file
@@ -23,11 +25,13 @@ paused queues, since version 4 with leases, since version 5 with numbers in doub
 users of parameters. Their STATE_END is an index u64. ORIGIN exists since version 5.
 """
 
+from collections.abc import Sequence
+
 from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 8
+VERSION = 10
 # The first version that contains commands.
 COMMANDS_SINCE = 7
 NAME = "metadata"
@@ -95,6 +99,6 @@ def encode_origin(log_id: bytes, generation: int, seed: int) -> bytes:
     return encode(ORIGIN, log_id + generation.to_bytes(8, "big"), seed)
 
 
-def encode_batch(records: list[tuple[int, bytes]], seed: int) -> list[bytes]:
+def encode_batch(records: Sequence[tuple[int, bytes]], seed: int) -> list[bytes]:
     """The records of a batch with `records`, each with its kind and its body."""
     return [encode(BATCH, b"", seed), *(encode(kind, body, seed) for kind, body in records)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from warren.journal.codec import (
     NO_VOTE,
     CodecError,
+    LoggedCommand,
     VoteState,
     decode_command,
     decode_entry,
@@ -29,12 +30,14 @@ from warren.journal.file_format import (
     version_of,
 )
 from warren.journal.high_water_mark import LOG_ID_SIZE, HighWaterMarkFile
+from warren.journal.metadata_log import LoggedProposal
 from warren.journal.parameter_cipher import Cipher
 from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.metadata.commands import CommandContext, MetadataCommand, Outcome
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 from warren.replication.raft.change import ChangeRefused, Configuration, changed, decode_change
-from warren.replication.raft.raft_messages import NOBODY
+from warren.replication.raft.raft_messages import NOBODY, Entry, EntryKind
 from warren.store.record import HEAD_SIZE as RECORD_HEAD_SIZE
 from warren.store.record import encode, is_intact
 
@@ -60,31 +63,42 @@ class RecoveredLog:
     log_id: bytes | None = None
     generation: int = 0
     version: int = 0
-    # Whether there is a file, the end of its last intact record, and the index of the last change in it.
+    # Whether there is a file, the end of its last intact record, and the index of the last change in it that
+    # was applied.
     is_there: bool = False
     end: int = 0
     index: int = 0
     # The time at which the last command was proposed.
     now: int = 0
-    # Term and vote as they were last written, the term of the last entry, and the configuration there; 0
-    # and no members in formats without them.
+    # Term and vote as they were last written, the term of that change, and the configuration there; 0 and no
+    # members in formats without them.
     hard: VoteState = NO_VOTE
     term: int = 0
     configuration: Configuration = _NO_MEMBERS
+    # Entries behind `index`, with their records, of which it is not known that they are committed.
+    tail: list[tuple[Entry, bytes]] = field(default_factory=list)
     # Records before the end that cannot be read.
     damage: list[JournalError] = field(default_factory=list)
     # What is missing; None if the log is complete.
     loss: JournalLossError | None = None
 
 
-def replay(data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None = None) -> None:
-    """Rebuild `metadata` as it was when the file with the content `data` was written, and fill in `found`.
+def replay(
+    data: bytes,
+    metadata: Metadata,
+    found: RecoveredLog,
+    cipher: Cipher | None = None,
+    *,
+    node: int = NODE_ALONE,
+) -> None:
+    """Rebuild `metadata` as the file of `node` with the content `data` says, and fill in `found`.
 
-    Raises JournalError for a newer format or a file of another kind.
+    Entries are applied that are known as committed; while the node is the only voter, all are. Raises
+    JournalError for a newer format or a file of another kind.
     """
     found.is_there = True
     if version_of(data) >= COMMANDS_SINCE:
-        _CommandReader(data, metadata, found, cipher).read()
+        _CommandReader(data, metadata, found, cipher, node=node).read()
         return
     metadata.is_cascading = False
     try:
@@ -167,11 +181,22 @@ class _CommandReader(_LogReader):
 
     _depends_on_all = True
 
-    def __init__(self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None) -> None:
+    def __init__(
+        self, data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None, *, node: int
+    ) -> None:
         super().__init__(data, metadata, found, cipher)
+        self._node = node
         # True if commands may be missing before the next one.
         self._is_gap = False
+        # The highest index known as committed, and the entries that are not applied.
+        self._commit = 0
+        self._waiting: list[tuple[LoggedCommand, bytes]] = []
         self._takers = {STATE: self._state, STATE_END: self._state_end, ENTRY: self._entry, HARD: self._hard}
+
+    def read(self) -> None:
+        """Apply what is known as committed; the rest is the tail."""
+        super().read()
+        self._found.tail = [(_raft_entry(logged, body), body) for logged, body in self._waiting]
 
     def _damaged(self, at: int, what: str) -> None:
         super()._damaged(at, what)
@@ -187,13 +212,15 @@ class _CommandReader(_LogReader):
         metadata.next_transient_number = max(metadata.next_transient_number, end.next_transient_number)
         self._is_whole = True
         self._index, self._found.now, self._found.term = end.index, end.now, end.term
+        self._commit = end.index
         self._found.configuration = Configuration(
             end.members, end.outgoing, end.learners, end.learners_next, end.auto_leave
         )
 
     def _hard(self, body: bytes) -> None:
         hard, known = decode_hard_state(body), self._found.hard
-        if hard.term < known.term or (hard.term == known.term and hard.vote != known.vote):
+        is_second = hard.term == known.term and known.vote not in (NOBODY, hard.vote)
+        if hard.term < known.term or is_second:
             raise CodecError(f"a vote for {hard.vote} in term {hard.term} follows {known}")
         self._found.hard = hard
 
@@ -207,19 +234,57 @@ class _CommandReader(_LogReader):
                 # So may the vote.
                 self._found.hard = VoteState(position.term, NOBODY)
             self._is_gap = False
-        elif position.term < self._found.term or position.term > self._found.hard.term:
+            self._waiting.clear()
+            self._index = index - 1
+            self._apply_entry(logged)
+            return
+        self._check_place(logged)
+        self._commit = max(self._commit, position.commit)
+        waiting = self._waiting
+        waiting.append((logged, body))
+        while waiting and (waiting[0][0].context.index <= self._commit or self._decides_alone):
+            self._check_number(waiting[0][0])
+            self._apply_entry(waiting.pop(0)[0])
+
+    @property
+    def _decides_alone(self) -> bool:
+        """True if every entry in the log is committed, since the node is the only voter."""
+        configuration = self._found.configuration
+        # Without members, the end of the state cannot be read, or a node was never in a group.
+        return configuration.voters in ((), (self._node,)) and not configuration.is_joint
+
+    def _check_place(self, logged: LoggedCommand) -> None:
+        """CodecError if the entry can follow no other; it replaces entries of another leader, if it can."""
+        index, term, found = logged.context.index, logged.position.term, self._found
+        waiting = self._waiting
+        last, last_term = self._index, found.term
+        if waiting:
+            last, last_term = waiting[-1][0].context.index, waiting[-1][0].position.term
+        if term < last_term or term > found.hard.term:
             raise CodecError(
-                f"change {index} of term {position.term} follows one of term {self._found.term}, and the "
-                f"vote of term {self._found.hard.term}"
+                f"change {index} of term {term} follows one of term {last_term}, and the vote of term "
+                f"{found.hard.term}"
             )
-        elif index != self._index + 1:
-            raise CodecError(f"change {index} follows change {self._index}")
-        elif position.commit == self._index and position.number != metadata.next_number:
+        if self._index < index <= last and term > waiting[index - self._index - 1][0].position.term:
+            del waiting[index - self._index - 1 :]
+        elif index != last + 1:
+            raise CodecError(f"change {index} follows change {last}")
+
+    def _check_number(self, logged: LoggedCommand) -> None:
+        """CodecError if the next entry was made from other metadata than those that were read."""
+        position, number = logged.position, self._metadata.next_number
+        # 0: it was written by a member that had not applied what it knew as committed.
+        if position.number not in (0, number) and position.commit == self._index:
             raise CodecError(
-                f"change {index} was made when {position.number} was the next number of a queue, "
-                f"which is {metadata.next_number} here"
+                f"change {logged.context.index} was made when {position.number} was the next number of a "
+                f"queue, which is {number} here"
             )
-        self._index, self._found.now, self._found.term = index, logged.context.now, position.term
+
+    def _apply_entry(self, logged: LoggedCommand) -> None:
+        """Apply the next entry, which is committed."""
+        found = self._found
+        self._index, found.term = logged.context.index, logged.position.term
+        found.now = max(found.now, logged.context.now)
         if isinstance(logged.command, MembersChange):
             try:
                 change = decode_change(logged.command.change)
@@ -227,7 +292,17 @@ class _CommandReader(_LogReader):
             except ChangeRefused as error:
                 raise CodecError(f"a change of the members: {error}") from error
         elif not isinstance(logged.command, EmptyEntry):
-            metadata.apply(logged.command, logged.context)
+            self._metadata.apply(logged.command, logged.context)
+
+
+def _raft_entry(logged: LoggedCommand, record: bytes) -> Entry:
+    """The entry of the Raft core whose record was read."""
+    command, term, index = logged.command, logged.position.term, logged.context.index
+    if isinstance(command, MembersChange):
+        return Entry(term, index, EntryKind.CHANGE, command.change, size=len(command.change))
+    if isinstance(command, EmptyEntry):
+        return Entry(term, index)
+    return Entry(term, index, payload=LoggedProposal(command, logged.context, record), size=len(record))
 
 
 class _EffectsReader(_LogReader):

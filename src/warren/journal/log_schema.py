@@ -16,10 +16,18 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from warren.journal.raft_entry import EmptyEntry, MembersChange
-from warren.metadata import commands
+from warren.metadata import commands, member_commands
 from warren.metadata.commands import MetadataCommand
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.leases import LeaseRecord
-from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.records import (
+    BindingRecord,
+    ExchangeRecord,
+    MemberRecord,
+    QueueMember,
+    QueueRecord,
+    RemovedMember,
+)
 
 
 class CommandKind(Struct, frozen=True):
@@ -61,7 +69,7 @@ KINDS = (
     CommandKind(
         20,
         commands.DeclareQueue,
-        ("vhost", "name", "durable", "auto_delete", "owner", "arguments", "user"),
+        ("vhost", "name", "durable", "auto_delete", "owner", "arguments", "user", "home", "members"),
     ),
     CommandKind(21, commands.PauseQueue, ("vhost", "name", "is_paused")),
     CommandKind(22, commands.DeleteQueue, ("vhost", "name")),
@@ -82,7 +90,38 @@ KINDS = (
     CommandKind(31, commands.DoubtNumbers, ("until",)),
     CommandKind(32, commands.SettleNumbers, ("numbers",)),
     CommandKind(33, commands.DeleteEphemeral, ("node", "incarnation", "count_max")),
-)
+    CommandKind(
+        36,
+        member_commands.FormCluster,
+        (
+            "cluster_id", "name", "host", "cluster_port", "incarnation", "feature_level", "amqp_host",
+            "amqp_port",
+        ),
+    ),
+    CommandKind(
+        37,
+        member_commands.AdmitMember,
+        ("name", "host", "cluster_port", "incarnation", "feature_level"),
+    ),
+    CommandKind(38, member_commands.RemoveMember, ("id", "is_forgotten")),
+    CommandKind(
+        39,
+        member_commands.MemberUp,
+        ("id", "incarnation", "host", "cluster_port", "feature_level", "amqp_host", "amqp_port"),
+    ),
+    CommandKind(40, member_commands.MemberDown, ("id", "incarnation")),
+    CommandKind(41, member_commands.SetMemberDraining, ("id", "is_draining")),
+    CommandKind(42, member_commands.RaiseFeatureLevel, ("level",)),
+    CommandKind(
+        43,
+        member_commands.RestoreMembers,
+        ("cluster_id", "feature_level", "next_id", "members", "removed"),
+    ),
+    CommandKind(44, member_commands.RestoreAppliedProposals, ("node", "incarnation", "serial")),
+    CommandKind(45, commands.ChangeQueueMembers, ("vhost", "queue", "number", "added", "removed")),
+    CommandKind(46, commands.RemoveReplicas, ("node", "count_max")),
+    CommandKind(47, commands.LeadQueue, ("vhost", "queue", "number", "node")),
+)  # fmt: skip
 
 # Entries that are no commands, with numbers of the same series.
 RAFT_KINDS = (
@@ -96,13 +135,29 @@ ROWS: Mapping[type, tuple[str | None, ...]] = {
         "name", "type", "durable", "auto_delete", "internal", "arguments", "user", "incarnation",
     ),
     QueueRecord: (
-        "name", "durable", "auto_delete", "owner", "arguments", "user", "number", "incarnation",
+        "name", "durable", "auto_delete", "owner", "arguments", "user", "number", "incarnation", "home",
+        "members", "next_replica", "initial_replicas",
     ),
+    QueueMember: ("node", "replica"),
     BindingRecord: ("source", "is_to_queue", "destination", "routing_key", "arguments_bytes"),
     LeaseRecord: (
         "id", "queue", "user", "key", "places", "messages", "byte_count", "granted_at", "expires_at", "state",
     ),
+    MemberRecord: (
+        "id", "name", "host", "cluster_port", "incarnation", "is_up", "is_draining", "feature_level",
+        "amqp_host", "amqp_port",
+    ),
+    RemovedMember: ("id", "name", "is_forgotten"),
 }  # fmt: skip
 
 # The values of fields in logs from before they existed, by the class and the name of the field.
-ABSENT: Mapping[tuple[type, str], object] = {}
+ABSENT: Mapping[tuple[type, str], object] = {
+    # Before version 9 a node was alone.
+    (commands.DeclareQueue, "home"): 0,
+    (QueueRecord, "home"): NODE_ALONE,
+    # Before version 10 a quorum queue had one replica.
+    (commands.DeclareQueue, "members"): (),
+    (QueueRecord, "members"): (),
+    (QueueRecord, "next_replica"): 0,
+    (QueueRecord, "initial_replicas"): 0,
+}

@@ -5,6 +5,8 @@ was synced, distinguishes a torn end from a lost one: if the log ends before it,
 than the mark describes, something was lost.
 """
 
+from collections.abc import Mapping
+
 from warren.journal.file_format import COMMANDS_SINCE, NAME
 from warren.journal.high_water_mark import NAME as MARK_NAME
 from warren.journal.high_water_mark import HighWaterMark, HighWaterMarkFile
@@ -17,34 +19,51 @@ from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 from warren.store.disk import Disk
 
-# A node alone has proposed all commands of its log in runs that have ended.
-_ENDED_RUNS = DeleteEphemeral(node=NODE_ALONE, incarnation=1 << 62, count_max=1 << 62)
+# Higher than any run of a node.
+_ALL_RUNS = 1 << 62
 # The first format whose writer keeps a high-water mark.
 _MARKED_SINCE = 5
 
 
-def recover(disk: Disk, metadata: Metadata, cipher: Cipher | None = None) -> RecoveredLog:
-    """Rebuild `metadata`, which must be empty, from `disk`; damaged records are left out and reported.
+def recover(
+    disk: Disk, metadata: Metadata, cipher: Cipher | None = None, *, node: int = NODE_ALONE
+) -> RecoveredLog:
+    """Rebuild `metadata` of `node`, which must be empty, from `disk`; damaged records are left out and
+    reported.
 
     Raises JournalError for a newer format or a file of another kind; OSError from the disk.
     """
     found = RecoveredLog(mark=HighWaterMarkFile.read(disk))
     size = disk.names().get(NAME)
     if size is not None:
-        read_log(disk.read(NAME, 0, size), metadata, found, cipher)
+        read_log(disk.read(NAME, 0, size), metadata, found, cipher, node=node)
     found.loss = find_loss(found, is_mark_there=MARK_NAME in disk.names())
     return found
 
 
-def read_log(data: bytes, metadata: Metadata, found: RecoveredLog, cipher: Cipher | None = None) -> None:
-    """Rebuild `metadata` from the file with the content `data`, without what ended with the last run.
+def read_log(
+    data: bytes,
+    metadata: Metadata,
+    found: RecoveredLog,
+    cipher: Cipher | None = None,
+    *,
+    node: int = NODE_ALONE,
+) -> None:
+    """Rebuild `metadata` from the file of `node` with the content `data`.
 
-    Fills in `found`. Without a `cipher` secrets stay encrypted, and can be written again as they are.
+    Of a node alone it is without what ended with the last run: it has proposed all commands of its log. With
+    other members that is proposed. Fills in `found`. Without a `cipher` secrets stay encrypted, and can be
+    written again as they are.
     """
-    replay(data, metadata, found, cipher)
-    if found.version >= COMMANDS_SINCE:
+    replay(data, metadata, found, cipher, node=node)
+    if found.version >= COMMANDS_SINCE and found.configuration.members == (node,):
+        ended = DeleteEphemeral(node=node, incarnation=_ALL_RUNS, count_max=_ALL_RUNS)
         context = CommandContext(index=metadata.index + 1, now=found.now, is_accepted=True)
-        metadata.apply(_ENDED_RUNS, context)
+        metadata.apply(ended, context)
+        if len(metadata.members.by_id) <= 1:
+            # Nobody else can have a proposal of these runs, and nothing depends on the number of the next
+            # one, which is lower if the file with the number was lost and the clock is wrong.
+            metadata.applied_proposals.forget_runs()
 
 
 def doubt_numbers(metadata: Metadata, found: RecoveredLog, number_max: int = 0) -> None:
@@ -74,6 +93,19 @@ def find_loss(found: RecoveredLog, *, is_mark_there: bool) -> JournalLossError |
     if not found.is_there:
         return JournalLossError(0, f"the file is missing; it had reached {reach}")
     return _lost_end(found, mark, reach)
+
+
+def find_older(found: RecoveredLog, reached: Mapping[str, int]) -> JournalLossError | None:
+    """The loss if the log ends before the change that a store has seen of it; by virtual host."""
+    end = found.tail[-1][0].index if found.tail else found.index
+    vhost = max(reached, key=reached.__getitem__, default="")
+    if not found.is_there or not vhost or reached[vhost] <= end:
+        return None
+    return JournalLossError(
+        found.end,
+        f"this is an older copy, up to change {end}: the store of the virtual host in {vhost} has seen "
+        f"change {reached[vhost]}",
+    )
 
 
 def _lost_end(found: RecoveredLog, mark: HighWaterMark, reach: str) -> JournalLossError | None:

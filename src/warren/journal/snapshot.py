@@ -13,7 +13,16 @@ from typing import TypeVar
 from msgspec import Struct
 
 from warren.journal.codec import StateEnd, VoteState, encode_command, encode_hard_state, encode_state_end
-from warren.journal.file_format import BATCH, HARD, STATE, STATE_END, encode_head, encode_origin, seed_of
+from warren.journal.file_format import (
+    BATCH,
+    HARD,
+    STATE,
+    STATE_END,
+    encode_batch,
+    encode_head,
+    encode_origin,
+    seed_of,
+)
 from warren.journal.high_water_mark import HighWaterMark
 from warren.journal.parameter_cipher import Cipher
 from warren.limits import JOURNAL_CHUNK_SIZE, JOURNAL_ROWS_MAX
@@ -22,16 +31,11 @@ from warren.metadata.commands import (
     GrantLease,
     MetadataCommand,
     PauseQueue,
-    PutUser,
-    PutVhost,
     RememberRemoved,
     RestoreTopology,
     SetGlobalParameter,
     SetParameter,
-    SetPermissions,
-    SetPolicy,
     SettleNumbers,
-    SetTopicPermissions,
     SetVhostLimits,
 )
 from warren.metadata.declared_topology import DEFAULT_EXCHANGES
@@ -39,6 +43,14 @@ from warren.metadata.leases import LeaseRecord
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policies
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.restoring_commands import (
+    put_user,
+    put_vhost,
+    restore_members,
+    set_permissions,
+    set_policy,
+    set_topic_permissions,
+)
 from warren.metadata.vhosts import VhostMetadata
 from warren.replication.raft.change import Configuration
 from warren.store.record import encode
@@ -61,6 +73,14 @@ class SnapshotPlace(Struct, frozen=True, kw_only=True):
     configuration: Configuration
 
 
+class SnapshotOrigin(Struct, frozen=True):
+    """What identifies a file of the log; the salt is random and part of each checksum in it."""
+
+    log_id: bytes
+    generation: int
+    salt: bytes
+
+
 class JournalSnapshot:
     """The metadata at the time of creation, as bytes; `size` is their number after iteration."""
 
@@ -68,19 +88,21 @@ class JournalSnapshot:
         self,
         metadata: Metadata,
         place: SnapshotPlace,
-        salt: bytes,
+        origin: SnapshotOrigin,
         *,
-        log_id: bytes,
-        generation: int,
         cipher: Cipher | None = None,
+        tail: Sequence[tuple[int, bytes]] = (),
     ) -> None:
+        """`tail` has the records of the entries behind `place`, which are not applied."""
         self._cipher = cipher
-        head = encode_head(salt)
+        head = encode_head(origin.salt)
         self.seed = seed_of(head)
         hard = encode_hard_state(place.hard)
-        self._head = head + encode_origin(log_id, generation, self.seed) + encode(HARD, hard, self.seed)
-        self._log_id = log_id
-        self.generation = generation
+        self._head = (
+            head + encode_origin(origin.log_id, origin.generation, self.seed) + encode(HARD, hard, self.seed)
+        )
+        self._origin = origin
+        self._tail = tail
         configuration = place.configuration
         self._end = StateEnd(
             index=place.index,
@@ -95,7 +117,8 @@ class JournalSnapshot:
             auto_leave=configuration.auto_leave,
         )
         self._vhosts = [_TopologySnapshot.of(vhost) for vhost in metadata.vhosts.by_name.values()]
-        self._commands = [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
+        self._commands = [*_members(metadata), *metadata.applied_proposals.rows()]
+        self._commands += [command for vhost in metadata.vhosts.by_name.values() for command in _vhost(vhost)]
         self._commands += _users(metadata)
         self._commands += _removals(metadata)
         self._commands += [
@@ -107,8 +130,8 @@ class JournalSnapshot:
     def mark(self) -> HighWaterMark:
         """The high-water mark for the time when the snapshot was synced."""
         return HighWaterMark(
-            log_id=self._log_id, generation=self.generation, end=self.size, index=self._end.index,
-            number=self._end.next_number - 1,
+            log_id=self._origin.log_id, generation=self._origin.generation, end=self.size,
+            index=self._end.index + len(self._tail), number=self._end.next_number - 1 + len(self._tail),
         )  # fmt: skip
 
     def __iter__(self) -> Iterator[bytes]:
@@ -127,6 +150,9 @@ class JournalSnapshot:
                 waiting = [encode(BATCH, b"", seed)]
                 size = 0
         waiting.append(encode(STATE_END, encode_state_end(self._end), seed))
+        if self._tail:
+            # As if each declared a queue: what they do is known when they are applied.
+            waiting += encode_batch(self._tail, seed)
         yield self._piece(waiting)
 
     def _piece(self, records: list[bytes]) -> bytes:
@@ -184,13 +210,7 @@ def _pieces(rows: Sequence[R]) -> Iterator[tuple[R, ...]]:
 
 
 def _vhost(vhost: VhostMetadata) -> Iterable[MetadataCommand]:
-    yield PutVhost(
-        name=vhost.name,
-        description=vhost.description,
-        tags=vhost.tags,
-        default_queue_type=vhost.default_queue_type,
-        tracing=vhost.tracing,
-    )
+    yield put_vhost(vhost)
     if vhost.limits:
         yield SetVhostLimits(vhost=vhost.name, limits=vhost.limits)
     yield from _policies(vhost.name, vhost.policies, is_operator=False)
@@ -202,15 +222,12 @@ def _vhost(vhost: VhostMetadata) -> Iterable[MetadataCommand]:
 
 def _policies(vhost: str, policies: Policies, *, is_operator: bool) -> Iterable[MetadataCommand]:
     for policy in policies.by_name.values():
-        yield SetPolicy(
-            vhost=vhost,
-            name=policy.name,
-            pattern=policy.pattern,
-            definition=policy.definition,
-            priority=policy.priority,
-            apply_to=policy.apply_to,
-            is_operator=is_operator,
-        )
+        yield set_policy(vhost, policy, is_operator=is_operator)
+
+
+def _members(metadata: Metadata) -> Iterable[MetadataCommand]:
+    if metadata.members.by_id:
+        yield restore_members(metadata.members)
 
 
 def _removals(metadata: Metadata) -> Iterable[MetadataCommand]:
@@ -224,24 +241,10 @@ def _removals(metadata: Metadata) -> Iterable[MetadataCommand]:
 
 def _users(metadata: Metadata) -> Iterable[MetadataCommand]:
     for user in metadata.users.by_name.values():
-        yield PutUser(
-            name=user.name,
-            password_hash=user.password_hash,
-            hashing_algorithm=user.hashing_algorithm,
-            tags=user.tags,
-            limits=user.limits,
-        )
+        yield put_user(user)
     permissions = metadata.permissions
     for (name, vhost), permission in permissions.by_user_and_vhost.items():
-        yield SetPermissions(
-            user=name,
-            vhost=vhost,
-            configure=permission.configure,
-            write=permission.write,
-            read=permission.read,
-        )
+        yield set_permissions(name, vhost, permission)
     for (name, vhost), topics in permissions.topics_by_user_and_vhost.items():
         for exchange, topic in topics.items():
-            yield SetTopicPermissions(
-                user=name, vhost=vhost, exchange=exchange, write=topic.write, read=topic.read
-            )
+            yield set_topic_permissions(name, vhost, exchange, topic)

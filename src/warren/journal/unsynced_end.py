@@ -12,13 +12,13 @@ from warren.metadata.machine import Metadata
 from warren.store.disk import Disk, SyncDirectory, SyncFile, WriteFile
 
 
-def sync_again(disk: Disk, metadata: Metadata, cipher: Cipher | None) -> bool:
+def sync_again(disk: Disk, metadata: Metadata, cipher: Cipher | None, *, node: int) -> bool:
     """Sync the log as it can be read now; False if there are durable queues in `metadata` that it has not.
 
     OSError if it cannot be written. A failed attempt to replace the file may have replaced it.
     """
     stored = Metadata()
-    found = recover(disk, stored, cipher)
+    found = recover(disk, stored, cipher, node=node)
     if not found.is_there or found.damage or found.loss is not None:
         return False
     begin = _synced_to(found)

@@ -34,6 +34,9 @@ from warren.metadata.records import BindingRecord
 
 def is_volatile(metadata: Metadata, command: MetadataCommand) -> bool:
     """True if `command`, applied to `metadata`, certainly changes nothing that survives a restart."""
+    if len(metadata.members.by_id) > 1:
+        # What a run of another node has made is not deleted by a start of this one.
+        return False
     if not isinstance(command, VhostCommand):
         return isinstance(command, DeleteEphemeral)
     vhost = metadata.vhosts.by_name.get(command.vhost)

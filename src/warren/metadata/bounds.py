@@ -1,4 +1,5 @@
-"""Limits on the number of metadata objects: a command beyond a limit is refused with a text that names it.
+"""Limits on metadata objects, most of them on their number: a command beyond one is refused with a text that
+names it.
 
 Existing objects are not checked: a log from before the limits is read as it is, and its objects can be
 changed and deleted.
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from warren.limits_metadata import (
     BINDINGS_MAX,
+    CLUSTER_MEMBERS_MAX,
     EXCHANGES_MAX,
     GLOBAL_PARAMETERS_MAX,
     PARAMETERS_MAX,
@@ -19,6 +21,7 @@ from warren.limits_metadata import (
     USERS_MAX,
     VHOSTS_MAX,
 )
+from warren.metadata.cluster_members import ClusterMembers
 from warren.metadata.commands import (
     Bind,
     DeclareExchange,
@@ -33,6 +36,8 @@ from warren.metadata.commands import (
     SetTopicPermissions,
 )
 from warren.metadata.declared_topology import binding_of
+from warren.metadata.member_checks import member_refusal
+from warren.metadata.member_commands import AdmitMember, FormCluster, MemberUp
 from warren.metadata.parameters import OPERATOR_POLICY, PARAMETERS_OF_OTHERS, POLICY, GlobalParameters
 from warren.metadata.permissions import Permissions
 from warren.metadata.users import Users
@@ -46,6 +51,7 @@ class ExistingMetadata(Protocol):
     vhosts: Vhosts
     permissions: Permissions
     global_parameters: GlobalParameters
+    members: ClusterMembers
 
     def vhost(self, name: str) -> VhostMetadata | None:
         """The virtual host `name`; None if it does not exist."""
@@ -156,6 +162,18 @@ def _set_global_parameter(metadata: ExistingMetadata, command: MetadataCommand) 
     return _is_full("global parameters", known, command.name, GLOBAL_PARAMETERS_MAX)
 
 
+def _admit_member(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
+    assert isinstance(command, AdmitMember)
+    if len(metadata.members.by_id) >= CLUSTER_MEMBERS_MAX:
+        return f"the limit of {CLUSTER_MEMBERS_MAX} members is reached"
+    return member_refusal(command)
+
+
+def _describe_member(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
+    assert isinstance(command, FormCluster | MemberUp)
+    return member_refusal(command)
+
+
 _CHECKS: dict[type[MetadataCommand], Check] = {
     SetPolicy: _set_policy,
     SetParameter: _set_parameter,
@@ -167,4 +185,7 @@ _CHECKS: dict[type[MetadataCommand], Check] = {
     SetPermissions: _set_permissions,
     SetTopicPermissions: _set_topic_permissions,
     SetGlobalParameter: _set_global_parameter,
+    AdmitMember: _admit_member,
+    FormCluster: _describe_member,
+    MemberUp: _describe_member,
 }

@@ -36,6 +36,8 @@ class Outcome(Enum):
     # The command has done as much as it may at once, and there is more to do.
     PARTLY = "partly"
     REFUSED = "refused"
+    # The proposal was applied before, or its run has ended: nothing was done.
+    SKIPPED = "skipped"
 
 
 class Reply(Struct, frozen=True):
@@ -49,6 +51,7 @@ DONE = Reply()
 EXISTING = Reply(Outcome.EXISTING)
 MISSING = Reply(Outcome.MISSING)
 PARTLY = Reply(Outcome.PARTLY)
+SKIPPED = Reply(Outcome.SKIPPED)
 
 
 class CommandContext(Struct, frozen=True, kw_only=True):
@@ -249,7 +252,12 @@ class DeleteExchange(VhostCommand, frozen=True, kw_only=True):
 
 
 class DeclareQueue(VhostCommand, frozen=True, kw_only=True):
-    """Create a queue unless one with the name exists; `owner` is the connection it is exclusive to."""
+    """Create a queue unless one with the name exists; `owner` is the connection it is exclusive to.
+
+    `home` is the member that is to have it: the proposing node if it is 0, or if that member is not up.
+    `members`, of a quorum queue, are those that are to have a replica, in front the one that leads first;
+    `home` counts only if none of them is up then. `queue_members` says which of them get one.
+    """
 
     vhost: str
     name: str
@@ -258,6 +266,36 @@ class DeclareQueue(VhostCommand, frozen=True, kw_only=True):
     owner: str | None = None
     arguments: Mapping[str, Value] = field(default_factory=dict)
     user: str = ""
+    home: int = 0
+    members: tuple[int, ...] = ()
+
+
+class ChangeQueueMembers(VhostCommand, frozen=True, kw_only=True):
+    """Change which nodes have a replica of a quorum queue: all that is said, or nothing.
+
+    MISSING if the queue does not exist any more, or has another number; REFUSED, with the reason, if one of
+    the nodes cannot be added or removed, or if none of those would stay that have a replica now. The new
+    replicas get the next numbers, in the order of `added`.
+    """
+
+    vhost: str
+    queue: str
+    number: int
+    added: tuple[int, ...] = ()
+    removed: tuple[int, ...] = ()
+
+
+class LeadQueue(VhostCommand, frozen=True, kw_only=True):
+    """Note that the member `node` leads a quorum queue, whose group has begun: its home is that node.
+
+    MISSING if the queue does not exist any more, has another number, has no member on that node, or never
+    begins, because half of its first members were removed before.
+    """
+
+    vhost: str
+    queue: str
+    number: int
+    node: int
 
 
 class PauseQueue(VhostCommand, frozen=True, kw_only=True):
@@ -362,9 +400,20 @@ class DeleteEphemeral(MetadataCommand, frozen=True, kw_only=True):
     """Delete what ended with the runs of `node` before its incarnation `incarnation`: exclusive and transient
     queues, and transient exchanges.
 
+    An exchange has no home, and every node uses it: if another member is up, it ends with that one instead.
     At most `count_max` objects and bindings at once.
     """
 
     node: int
     incarnation: int
+    count_max: int
+
+
+class RemoveReplicas(MetadataCommand, frozen=True, kw_only=True):
+    """Remove the node `node` from the members of all quorum queues that have another one.
+
+    The outcome is PARTLY after `count_max` queues. A queue whose last member it is stays there.
+    """
+
+    node: int
     count_max: int

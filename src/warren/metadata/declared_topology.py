@@ -7,9 +7,12 @@ Invariants:
 - An auto-delete exchange is deleted with the last binding from it, together with the bindings to it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from heapq import nsmallest
 from itertools import chain, islice
 from typing import Final, TypeVar
+
+from msgspec.structs import replace
 
 from warren.metadata.commands import (
     DONE,
@@ -17,6 +20,7 @@ from warren.metadata.commands import (
     MISSING,
     PARTLY,
     Bind,
+    ChangeQueueMembers,
     DeclareExchange,
     DeclareQueue,
     DeleteEphemeral,
@@ -25,6 +29,7 @@ from warren.metadata.commands import (
     DeleteQueue,
     EndLease,
     GrantLease,
+    LeadQueue,
     Outcome,
     PauseQueue,
     RenewLease,
@@ -43,10 +48,19 @@ from warren.metadata.events import (
     Listener,
     QueueDeclared,
     QueueDeleted,
+    QueueMembersChanged,
     QueuePaused,
 )
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.leases import Leases
+from warren.metadata.queue_members import (
+    differs_in_members_only,
+    led_by,
+    refusal_of_change,
+    with_changed_members,
+    with_first_members,
+)
+from warren.metadata.queues_per_node import QueuesPerNode
 from warren.metadata.records import (
     NO_ARGUMENTS,
     BindingRecord,
@@ -80,6 +94,8 @@ class DeclaredTopology:
         "_exclusive",
         "_from",
         "_notify",
+        "_per_node",
+        "_shared",
         "_to_exchange",
         "_to_queue",
         "exchanges",
@@ -89,9 +105,11 @@ class DeclaredTopology:
         "vhost",
     )
 
-    def __init__(self, vhost: str, notify: Listener) -> None:
+    def __init__(self, vhost: str, notify: Listener, per_node: QueuesPerNode) -> None:
+        """An empty topology; `per_node` counts the queues on each node, of all vhosts."""
         self.vhost = vhost
         self._notify = notify
+        self._per_node = per_node
         self.queues: dict[str, QueueRecord] = {}
         self.exchanges: dict[str, ExchangeRecord] = {
             name: ExchangeRecord(name, kind, True, False, internal, NO_ARGUMENTS, DEFAULT_EXCHANGES_USER)
@@ -105,6 +123,8 @@ class DeclaredTopology:
         # Names of the queues and exchanges that end with a run of a node, by that run.
         self._ephemeral_queues: dict[Incarnation, dict[str, None]] = {}
         self._ephemeral_exchanges: dict[Incarnation, dict[str, None]] = {}
+        # Names of the queues that have replicas on several nodes, by each of these.
+        self._shared: dict[int, dict[str, None]] = {}
         # Names of paused queues.
         self.paused: dict[str, None] = {}
         self.leases = Leases()
@@ -140,11 +160,17 @@ class DeclaredTopology:
         return DONE
 
     def declare_queue(
-        self, command: DeclareQueue, number: int = 0, incarnation: Incarnation = FIRST_INCARNATION
+        self,
+        command: DeclareQueue,
+        number: int = 0,
+        incarnation: Incarnation = FIRST_INCARNATION,
+        members: Sequence[int] = (),
     ) -> Reply:
-        """Create a queue with `number`, which ends with `incarnation` unless it survives a restart.
+        """Create a queue with `number`, on the node whose run is `incarnation`; EXISTING if one with the name
+        exists.
 
-        EXISTING if one with the name exists.
+        It ends with that run unless it survives a restart. `members` are the nodes that have a replica, that
+        node first; empty if only that node has one.
         """
         if command.name in self.queues:
             return EXISTING
@@ -158,9 +184,50 @@ class DeclaredTopology:
             command.user,
             number,
             None if survives_restart else incarnation,
+            incarnation.node,
         )
-        self._add_queue(record)
+        self._add_queue(with_first_members(record, members) if len(members) > 1 else record)
         return DONE
+
+    def change_members(self, command: ChangeQueueMembers, cluster: Container[int]) -> Reply:
+        """Change which nodes of the `cluster` have a replica of a quorum queue; see the command."""
+        queue = self.queues.get(command.queue)
+        if queue is None or queue.number != command.number:
+            what = "does not exist" if queue is None else "was deleted and declared again"
+            return Reply(Outcome.MISSING, f"queue '{command.queue}' in vhost '{self.vhost}' {what}")
+        refusal = refusal_of_change(queue, command, cluster)
+        if refusal is not None:
+            return Reply(Outcome.REFUSED, refusal)
+        if not command.added and not command.removed:
+            return EXISTING
+        self._put_members(with_changed_members(queue, added=command.added, removed=command.removed))
+        return DONE
+
+    def lead_queue(self, command: LeadQueue) -> Reply:
+        """Note which node leads a quorum queue; EXISTING if that is known."""
+        queue = self.queues.get(command.queue)
+        if queue is None or queue.number != command.number or not queue.replica_on(command.node):
+            return MISSING
+        if queue.never_begins:
+            # Publishes to it are refused since then.
+            return MISSING
+        led = led_by(queue, command.node)
+        if led == queue or not queue.members:
+            return EXISTING
+        self._put_members(led)
+        return DONE
+
+    def remove_replicas(self, node: int, count_max: int | None = None) -> int:
+        """Remove `node` from the members of at most `count_max` queues that have another one.
+
+        Returns of how many it was removed: `count_max` if there may be more. They are the same ones on every
+        node, whatever the order is there in which they got their members.
+        """
+        names = self._shared.get(node, ())
+        chosen = list(names) if count_max is None else nsmallest(count_max, names)
+        for name in chosen:
+            self._put_members(with_changed_members(self.queues[name], removed=(node,)))
+        return len(chosen)
 
     def pause_queue(self, command: PauseQueue) -> Reply:
         """Pause a queue or resume it; EXISTING if it is in that state already."""
@@ -228,31 +295,42 @@ class DeclaredTopology:
         return DONE
 
     def restore(self, command: RestoreTopology) -> Reply:
-        """Add what does not exist already; a binding is left out if one of its ends is missing."""
+        """Add what does not exist already; a binding is left out if one of its ends is missing.
+
+        A quorum queue that exists has the members that are said.
+        """
         for exchange in command.exchanges:
             if exchange.name not in self.exchanges:
                 self._add_exchange(exchange)
         for queue in command.queues:
-            if queue.name not in self.queues:
+            known = self.queues.get(queue.name)
+            if known is None:
                 self._add_queue(queue)
+            elif known != queue and queue.is_quorum and differs_in_members_only(known, queue):
+                self._put_members(queue)
         for binding in command.bindings:
             self._bind(binding)
         return DONE
 
-    def delete_ephemeral(self, command: DeleteEphemeral, count_max: int) -> int:
+    def delete_ephemeral(self, command: DeleteEphemeral, count_max: int, heir: Incarnation | None) -> int:
         """Delete at most `count_max` queues, exchanges and bindings that ended with the runs in `command`.
 
-        Returns how many were deleted: `count_max` if there may be more. An auto-delete exchange that loses
-        its last binding by this stays.
+        Transient exchanges are not deleted if there is an `heir`, a run with which they end from then on, but
+        auto-delete exchanges are that lose their last binding, as when a client deletes the queue. Without an
+        heir these stay. Returns how many were deleted or handed over: `count_max` if there may be more.
         """
         left = count_max
         for name in _before(self._ephemeral_queues, command, left):
-            left -= self._remove_first(self._to_queue.get(name), left)
+            left -= self._remove_first(self._to_queue.get(name), left, is_cascading=heir is not None)
             if left <= 0:
                 return count_max
             self._delete_queue(name, is_cascading=False)
             left -= 1
         for name in _before(self._ephemeral_exchanges, command, left):
+            if heir is not None:
+                self._hand_over(name, heir)
+                left -= 1
+                continue
             left -= self._remove_first(self._from.get(name), left)
             left -= self._remove_first(self._to_exchange.get(name), left)
             if left <= 0:
@@ -303,7 +381,7 @@ class DeclaredTopology:
         bindings: list[BindingRecord] = []
         left = command.count_max
         for name in self._exclusive.get(command.owner, ()):
-            found = list(islice(self._to_queue.get(name), left))
+            found = _first(self._to_queue.get(name), left)
             bindings += found
             left -= len(found)
             if not left:
@@ -312,11 +390,31 @@ class DeclaredTopology:
             left -= 1
         return names, bindings
 
-    def _remove_first(self, bindings: Iterable[BindingRecord], count: int) -> int:
-        """Remove the first `count` of `bindings`, and nothing with them; returns how many there were."""
-        removed = list(islice(bindings, count))
-        self._remove(removed, is_cascading=False)
+    def take_order(self, other: "DeclaredTopology") -> None:
+        """Bring all that has an order into that of `other`, which has the same objects; take its leases."""
+        self.queues = {name: self.queues[name] for name in other.queues}
+        self.exchanges = {name: self.exchanges[name] for name in other.exchanges}
+        self.paused = dict(other.paused)
+        self._exclusive = {owner: dict(names) for owner, names in other._exclusive.items()}
+        self._ephemeral_queues = {run: dict(names) for run, names in other._ephemeral_queues.items()}
+        self._ephemeral_exchanges = {run: dict(names) for run, names in other._ephemeral_exchanges.items()}
+        self.leases = other.leases
+
+    def _remove_first(
+        self, bindings: Iterable[BindingRecord], count: int, *, is_cascading: bool = False
+    ) -> int:
+        """Remove the first `count` of `bindings`; returns how many there were."""
+        removed = _first(bindings, count)
+        self._remove(removed, is_cascading=is_cascading)
         return len(removed)
+
+    def _hand_over(self, name: str, heir: Incarnation) -> None:
+        """Have the transient exchange `name` end with the run `heir` instead of its own."""
+        exchange = self.exchanges[name]
+        assert exchange.incarnation is not None
+        _discard_name(self._ephemeral_exchanges, exchange.incarnation, name)
+        self.exchanges[name] = replace(exchange, incarnation=heir)
+        self._ephemeral_exchanges.setdefault(heir, {})[name] = None
 
     def _add_exchange(self, exchange: ExchangeRecord) -> None:
         self.exchanges[exchange.name] = exchange
@@ -326,11 +424,32 @@ class DeclaredTopology:
 
     def _add_queue(self, queue: QueueRecord) -> None:
         self.queues[queue.name] = queue
+        self._per_node.add(queue)
+        if queue.members:
+            self._share(queue)
         if queue.owner is not None:
             self._exclusive.setdefault(queue.owner, {})[queue.name] = None
         if queue.incarnation is not None:
             self._ephemeral_queues.setdefault(queue.incarnation, {})[queue.name] = None
         self._notify(QueueDeclared(self.vhost, queue))
+
+    def _put_members(self, queue: QueueRecord) -> None:
+        """Replace the record of a queue by `queue`, which has other members."""
+        before = self.queues[queue.name]
+        self._per_node.remove(before)
+        self._unshare(before)
+        self.queues[queue.name] = queue
+        self._per_node.add(queue)
+        self._share(queue)
+        self._notify(QueueMembersChanged(self.vhost, queue, before))
+
+    def _share(self, queue: QueueRecord) -> None:
+        for node, _ in queue.members if len(queue.members) > 1 else ():
+            self._shared.setdefault(node, {})[queue.name] = None
+
+    def _unshare(self, queue: QueueRecord) -> None:
+        for node, _ in queue.members if len(queue.members) > 1 else ():
+            _discard_name(self._shared, node, queue.name)
 
     def _bind(self, binding: BindingRecord) -> Reply:
         destinations = self.queues if binding.is_to_queue else self.exchanges
@@ -348,6 +467,9 @@ class DeclaredTopology:
     def _delete_queue(self, name: str, *, is_cascading: bool = True) -> None:
         self._remove(list(self._to_queue.get(name)), is_cascading=is_cascading)
         queue = self.queues.pop(name)
+        self._per_node.remove(queue)
+        if queue.members:
+            self._unshare(queue)
         self.paused.pop(name, None)
         self.leases.forget_queue(name)
         if queue.owner is not None:
@@ -393,12 +515,21 @@ def _discard_name(names: dict[K, dict[str, None]], key: K, name: str) -> None:
 
 def _before(names: dict[Incarnation, dict[str, None]], command: DeleteEphemeral, count_max: int) -> list[str]:
     """The first `count_max` names of the runs that `command` is about."""
-    ended = [
-        of_run
-        for incarnation, of_run in names.items()
+    ended = sorted(
+        incarnation
+        for incarnation in names
         if incarnation.node == command.node and incarnation.number < command.incarnation
-    ]
-    return list(islice(chain.from_iterable(ended), count_max))
+    )
+    return list(islice(chain.from_iterable(names[incarnation] for incarnation in ended), count_max))
+
+
+def _first(bindings: Iterable[BindingRecord], count: int) -> list[BindingRecord]:
+    """At most `count` of `bindings`: the same ones on every node, whatever their order is there.
+
+    It is that in which they were made, or, behind a snapshot, that of their sources.
+    """
+    found = list(bindings)
+    return found if len(found) <= count else nsmallest(count, found)
 
 
 def binding_of(command: Bind | Unbind) -> BindingRecord:

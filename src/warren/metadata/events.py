@@ -6,7 +6,7 @@ from typing import TypeAlias, get_args
 from msgspec import Struct
 
 from warren.metadata.leases import LeaseRecord, LeaseState
-from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.records import BindingRecord, ExchangeRecord, MemberRecord, QueueRecord
 
 
 class VhostAdded(Struct, frozen=True):
@@ -46,6 +46,14 @@ class QueueDeclared(Struct, frozen=True):
 
     vhost: str
     queue: QueueRecord
+
+
+class QueueMembersChanged(Struct, frozen=True):
+    """Other nodes than `before` have a replica of a quorum queue, or are to have one."""
+
+    vhost: str
+    queue: QueueRecord
+    before: QueueRecord
 
 
 class QueuePaused(Struct, frozen=True):
@@ -138,6 +146,20 @@ class PermissionsChanged(Struct, frozen=True):
     vhost: str
 
 
+class MemberChanged(Struct, frozen=True):
+    """A member of the cluster was added or has changed; `before` is what it was, None if it is new."""
+
+    member: MemberRecord
+    before: MemberRecord | None
+
+
+class MemberRemoved(Struct, frozen=True):
+    """A member, as it was, has left the cluster, or was forgotten; the queues whose home it was stay."""
+
+    member: MemberRecord
+    is_forgotten: bool
+
+
 Event: TypeAlias = (
     VhostAdded
     | VhostDescribed
@@ -145,6 +167,7 @@ Event: TypeAlias = (
     | ExchangeDeclared
     | ExchangeDeleted
     | QueueDeclared
+    | QueueMembersChanged
     | QueuePaused
     | LeaseGranted
     | LeaseRenewed
@@ -158,6 +181,8 @@ Event: TypeAlias = (
     | UserChanged
     | UserRemoved
     | PermissionsChanged
+    | MemberChanged
+    | MemberRemoved
 )
 ALL_EVENTS: tuple[type[Event], ...] = get_args(Event)
 Listener: TypeAlias = Callable[[Event], None]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from warren.limits import NAME_SIZE_MAX
 from warren.limits_relay import LINK_NUMBER_MAX, UPSTREAM_SET_SIZE_MAX
 from warren.metadata import validation
 from warren.metadata.commands import INTERNAL_USER, Json
@@ -25,14 +26,14 @@ _PREFETCH_COUNT = 1000
 _RECONNECT_DELAY_S = 5
 _MAX_HOPS = 1
 _SHARED: Mapping[str, Check] = {
-    "exchange": validation.string,
-    "queue": validation.string,
-    "consumer-tag": validation.string,
+    "exchange": validation.short_string,
+    "queue": validation.short_string,
+    "consumer-tag": validation.short_string,
     "prefetch-count": validation.number,
     "reconnect-delay": validation.number,
-    "max-hops": validation.number,
-    "expires": validation.number,
-    "message-ttl": validation.number,
+    "max-hops": validation.natural(LINK_NUMBER_MAX),
+    "expires": validation.natural(LINK_NUMBER_MAX),
+    "message-ttl": validation.natural(LINK_NUMBER_MAX),
     "trust-user-id": validation.boolean,
     "ack-mode": validation.one_of(*ACK_MODES),
     "resource-cleanup-mode": validation.one_of(_DEFAULT, "never"),
@@ -160,7 +161,7 @@ def parse_upstream(
         exchange=settings.text("exchange") or federated,
         queue=settings.text("queue") or federated,
         # A tag that the upstream chooses could not be cancelled in the same write.
-        consumer_tag=settings.text("consumer-tag") or f"federation-link-{name}",
+        consumer_tag=settings.text("consumer-tag") or _tag(name),
         prefetch_count=prefetch_count,
         reconnect_delay_s=settings.reconnect_delay_s(_RECONNECT_DELAY_S),
         max_hops=max_hops,
@@ -175,3 +176,8 @@ def parse_upstream(
         uses_one_channel=settings.text("channel-use-mode", _MULTIPLE) != _MULTIPLE,
         error="; ".join(settings.errors),
     )
+
+
+def _tag(name: str) -> str:
+    """The consumer tag of the link to the upstream `name`, cut to what a short string has room for."""
+    return f"federation-link-{name}".encode()[:NAME_SIZE_MAX].decode("utf-8", "ignore")

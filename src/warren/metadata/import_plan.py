@@ -11,6 +11,7 @@ from enum import Enum
 from msgspec import Struct
 
 from warren.limits import PLAN_RELEASED_PER_TURN, PLANNED_PER_TURN
+from warren.metadata.bounds import beyond_bounds
 from warren.metadata.commands import (
     Bind,
     DeclareExchange,
@@ -20,9 +21,12 @@ from warren.metadata.commands import (
     PutUser,
     Reply,
     SetParameter,
+    SetPermissions,
     SetPolicy,
+    SetTopicPermissions,
     VhostCommand,
 )
+from warren.metadata.costly_patterns import costly_pattern
 from warren.metadata.definition_entries import (
     DefinitionEntry,
     DefinitionKey,
@@ -32,8 +36,10 @@ from warren.metadata.definition_entries import (
     facts_of,
     is_empty_setting,
 )
+from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
-from warren.metadata.parameters import checked_parameter
+from warren.metadata.parameters import Parameters, checked_parameter
+from warren.metadata.permissions import pattern_refusal
 from warren.metadata.policies import checked_policy
 
 # The order of deletions: an earlier one does not block a later one.
@@ -74,6 +80,7 @@ class ImportPlan:
         "_commands",
         "_existing",
         "_metadata",
+        "_possible",
         "_pruned",
         "_spared",
         "_vhost",
@@ -102,7 +109,9 @@ class ImportPlan:
         self._pruned = pruned
         self._spared = spared
         self._existing: dict[DefinitionKey, DefinitionEntry] = {}
+        # The entries of the document, and those that exist afterwards since nothing blocks them.
         self._wanted: set[DefinitionKey] = set()
+        self._possible: set[DefinitionKey] = set()
         # In the order of execution.
         self.items: list[PlanItem] = []
         # The number of entries of the document that exist unchanged.
@@ -146,16 +155,19 @@ class ImportPlan:
 
     def _compare(self, key: DefinitionKey, command: MetadataCommand) -> None:
         refusal = self._refusal(command)
-        vhost = self._metadata.vhost(key.vhost) if isinstance(command, SetParameter) else None
-        if isinstance(command, SetParameter) and vhost is not None:
+        if isinstance(command, SetParameter) and not refusal:
             # Hidden passwords are those that are stored: a document that was read and is uploaded again is
             # no change.
-            checked = checked_parameter(vhost.parameters, command)
+            vhost = self._metadata.vhost(key.vhost)
+            stored = Parameters(key.vhost, _ignore) if vhost is None else vhost.parameters
+            checked = checked_parameter(stored, command, self._metadata.users.by_name)
             if isinstance(checked, SetParameter):
                 command = checked
             else:
                 refusal = checked.text
         self._wanted.add(key)
+        if not refusal:
+            self._possible.add(key)
         after, entry = facts_of(command), self._existing.get(key)
         if refusal:
             self.items.append(PlanItem(action=PlanAction.BLOCKED, key=key, after=after, reason=refusal))
@@ -184,15 +196,24 @@ class ImportPlan:
 
         Empty if there is none.
         """
+        refusal = costly_pattern(command) or beyond_bounds(self._metadata, command)
+        if refusal is not None:
+            return refusal
         if isinstance(command, VhostCommand) and not self._is_vhost(command.vhost):
             return f"no vhost '{command.vhost}'"
         if isinstance(command, PermissionCommand) and not self._is_there(
             DefinitionKey("users", "", command.user)
         ):
             return f"no user '{command.user}'"
+        checked: object = None
         if isinstance(command, SetPolicy):
             checked = checked_policy(command)
-            return checked.text if isinstance(checked, Reply) else ""
+        elif isinstance(command, SetPermissions):
+            checked = pattern_refusal(command.configure, command.write, command.read)
+        elif isinstance(command, SetTopicPermissions):
+            checked = pattern_refusal(command.write, command.read)
+        if isinstance(checked, Reply):
+            return checked.text
         if isinstance(command, Bind):
             return self._missing_end(command)
         return ""
@@ -201,7 +222,7 @@ class ImportPlan:
         return name == self._vhost or self._is_there(DefinitionKey("vhosts", "", name))
 
     def _is_there(self, key: DefinitionKey) -> bool:
-        return key in self._existing or key in self._wanted
+        return key in self._existing or key in self._possible
 
     def _missing_end(self, command: Bind) -> str:
         """The end of a binding that does not exist and will not be created; empty if both will exist."""
@@ -213,11 +234,11 @@ class ImportPlan:
         section = "queues" if command.is_to_queue else "exchanges"
         if (
             command.source not in exchanges
-            and DefinitionKey("exchanges", command.vhost, command.source) not in self._wanted
+            and DefinitionKey("exchanges", command.vhost, command.source) not in self._possible
         ):
             return f"no exchange '{command.source}'"
         key = DefinitionKey(section, command.vhost, command.destination)
-        if command.destination not in destinations and key not in self._wanted:
+        if command.destination not in destinations and key not in self._possible:
             return f"no {section[:-1]} '{command.destination}'"
         return ""
 
@@ -250,6 +271,10 @@ class ImportPlan:
                     )
                 if not number % PLANNED_PER_TURN:
                     yield
+
+
+def _ignore(_: Event) -> None:
+    """Of a vhost that does not exist yet, nobody is told anything."""
 
 
 # Deleting these deletes others with them.

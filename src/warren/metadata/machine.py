@@ -8,11 +8,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from warren.limits_metadata import QUEUE_NUMBERS_MAX, TRANSIENT_NUMBERS_FROM
+from warren.metadata.applied_proposals import AppliedProposals
 from warren.metadata.bounds import beyond_bounds
+from warren.metadata.cluster_members import ClusterMembers
 from warren.metadata.commands import (
     DONE,
     PARTLY,
+    SKIPPED,
     Bind,
+    ChangeQueueMembers,
     ClearGlobalParameter,
     ClearParameter,
     ClearPermissions,
@@ -28,6 +32,7 @@ from warren.metadata.commands import (
     DoubtNumbers,
     EndLease,
     GrantLease,
+    LeadQueue,
     MetadataCommand,
     Outcome,
     PauseQueue,
@@ -35,6 +40,7 @@ from warren.metadata.commands import (
     PutUser,
     PutVhost,
     RememberRemoved,
+    RemoveReplicas,
     RemoveUser,
     RemoveVhost,
     RenewLease,
@@ -53,11 +59,32 @@ from warren.metadata.commands import (
     VhostCommand,
 )
 from warren.metadata.declared_topology import DeclaredTopology
-from warren.metadata.events import ALL_EVENTS, Event, Listener, UserChanged, UserRemoved
+from warren.metadata.events import (
+    ALL_EVENTS,
+    Event,
+    Listener,
+    MemberChanged,
+    MemberRemoved,
+    UserChanged,
+    UserRemoved,
+)
 from warren.metadata.in_doubt_numbers import InDoubtNumbers
-from warren.metadata.incarnation import FIRST_INCARNATION
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
+from warren.metadata.member_commands import (
+    AdmitMember,
+    FormCluster,
+    MemberDown,
+    MemberUp,
+    RaiseFeatureLevel,
+    RemoveMember,
+    RestoreAppliedProposals,
+    RestoreMembers,
+    SetMemberDraining,
+)
 from warren.metadata.parameters import GlobalParameters, checked_parameter
 from warren.metadata.permissions import Permissions
+from warren.metadata.queue_members import first_members
+from warren.metadata.queues_per_node import QueuesPerNode
 from warren.metadata.users import Users
 from warren.metadata.vhosts import VhostMetadata, Vhosts
 
@@ -67,7 +94,7 @@ P = TypeVar("P", bound=PermissionCommand)
 Handler = Callable[[MetadataCommand], Reply]
 Observer = Callable[[MetadataCommand, CommandContext, Reply, tuple[Event, ...]], None]
 
-_OF_NO_VHOST = (UserChanged, UserRemoved)
+_OF_NO_VHOST = (UserChanged, UserRemoved, MemberChanged, MemberRemoved)
 
 
 class Metadata:
@@ -79,14 +106,18 @@ class Metadata:
         "_heard_by",
         "_incarnation",
         "_listeners",
+        "applied_proposals",
         "global_parameters",
+        "homes",
         "in_doubt_numbers",
         "index",
         "is_cascading",
+        "members",
         "next_number",
         "next_transient_number",
         "observer",
         "permissions",
+        "replicas",
         "users",
         "vhosts",
     )
@@ -109,18 +140,28 @@ class Metadata:
         self.is_cascading = True
         # Called with every command and its reply, after the listeners; None if it is not needed.
         self.observer: Observer | None = None
-        self.vhosts = Vhosts(self._events.append)
+        per_node = QueuesPerNode()
+        # The numbers of queues, and of replicas of quorum queues, on each node, of all vhosts.
+        self.homes, self.replicas = per_node.homes, per_node.replicas
+        self.vhosts = Vhosts(self._events.append, per_node)
         self.users = Users(self._events.append)
         self.permissions = Permissions(self._events.append)
         self.global_parameters = GlobalParameters(self._events.append)
         self.in_doubt_numbers = InDoubtNumbers()
+        self.applied_proposals = AppliedProposals()
+        self.members = ClusterMembers(self._events.append, self.applied_proposals)
         self._handlers: dict[type[MetadataCommand], Handler] = {}
         self._register()
 
     def apply(self, command: MetadataCommand, context: CommandContext) -> Reply:
-        """Apply `command`, call the listeners with the events, and return the reply."""
+        """Apply `command`, call the listeners with the events, and return the reply.
+
+        SKIPPED, without any effect, for a proposal that was applied before, or whose run has ended.
+        """
         assert not self._events, "a listener applied a command"
         self.index = context.index
+        if context.serial and not self.applied_proposals.admit(context.incarnation, context.serial):
+            return SKIPPED
         self._incarnation = context.incarnation
         accepted = command if context.is_accepted else self.accepted(command)
         reply = accepted if isinstance(accepted, Reply) else self._handlers[type(accepted)](accepted)
@@ -146,7 +187,9 @@ class Metadata:
             return Reply(Outcome.REFUSED, beyond)
         if isinstance(command, SetParameter):
             vhost = self.vhost(command.vhost)
-            return command if vhost is None else checked_parameter(vhost.parameters, command)
+            return (
+                command if vhost is None else checked_parameter(vhost.parameters, command, self.users.by_name)
+            )
         return command
 
     def listen(
@@ -203,6 +246,9 @@ class Metadata:
         on(DeclareExchange, self._in_vhost(self._declare_exchange))
         on(DeleteExchange, self._deleting(DeclaredTopology.delete_exchange))
         on(DeclareQueue, self._in_vhost(self._declare_queue))
+        on(ChangeQueueMembers, self._in_vhost(self._change_queue_members))
+        on(LeadQueue, self._in_vhost(self._lead_queue))
+        on(RemoveReplicas, self._remove_replicas)
         on(PauseQueue, self._in_vhost(lambda vhost, command: vhost.topology.pause_queue(command)))
         on(GrantLease, self._in_vhost(lambda vhost, command: vhost.topology.grant_lease(command)))
         on(RenewLease, self._in_vhost(lambda vhost, command: vhost.topology.renew_lease(command)))
@@ -216,6 +262,15 @@ class Metadata:
         on(DoubtNumbers, self._doubt_numbers)
         on(SettleNumbers, self.in_doubt_numbers.settle)
         on(DeleteEphemeral, self._delete_ephemeral)
+        on(FormCluster, self.members.form)
+        on(AdmitMember, self.members.admit)
+        on(RemoveMember, self._remove_member)
+        on(MemberUp, self.members.up)
+        on(MemberDown, self.members.down)
+        on(SetMemberDraining, self.members.set_draining)
+        on(RaiseFeatureLevel, self.members.raise_level)
+        on(RestoreMembers, self.members.restore)
+        on(RestoreAppliedProposals, self.applied_proposals.restore)
 
     def _on(self, command: type[C], handler: Callable[[C], Reply]) -> None:
         # The dispatch by type above guarantees that the argument is a C.
@@ -238,12 +293,38 @@ class Metadata:
         number = self.next_number if survives_restart else self.next_transient_number
         if survives_restart and number > QUEUE_NUMBERS_MAX:
             return Reply(Outcome.REFUSED, "all numbers of durable queues are used up")
-        reply = vhost.topology.declare_queue(command, number, self._incarnation)
+        members = first_members(command, self.members) if command.members else ()
+        home = members[0] if members else command.home
+        # A queue that does not survive a restart ends with the run of its home, whoever has declared it.
+        run = self.members.run_of(home) if home else None
+        reply = vhost.topology.declare_queue(command, number, run or self._incarnation, members)
         if reply is DONE:
             if survives_restart:
                 self.next_number += 1
             else:
                 self.next_transient_number += 1
+        return reply
+
+    def _change_queue_members(self, vhost: VhostMetadata, command: ChangeQueueMembers) -> Reply:
+        return vhost.topology.change_members(command, self.members.by_id)
+
+    def _lead_queue(self, vhost: VhostMetadata, command: LeadQueue) -> Reply:
+        return vhost.topology.lead_queue(command)
+
+    def _remove_replicas(self, command: RemoveReplicas) -> Reply:
+        left = command.count_max
+        for vhost in self.vhosts.by_name.values():
+            left -= vhost.topology.remove_replicas(command.node, left)
+            if left <= 0:
+                return PARTLY
+        return DONE
+
+    def _remove_member(self, command: RemoveMember) -> Reply:
+        reply = self.members.remove(command)
+        if reply is DONE:
+            # Those that RemoveReplicas, proposed before, has not removed, of queues declared since.
+            for vhost in self.vhosts.by_name.values():
+                vhost.topology.remove_replicas(command.id)
         return reply
 
     def _declare_exchange(self, vhost: VhostMetadata, command: DeclareExchange) -> Reply:
@@ -291,12 +372,21 @@ class Metadata:
         reply = self.users.remove(command)
         if reply is DONE:
             self.permissions.forget_user(command.name)
+            for vhost in self.vhosts.by_name.values():
+                vhost.parameters.forget_user(command.name)
         return reply
+
+    def _other_run(self, node: int) -> Incarnation | None:
+        """The run of the member with the lowest id that is up, other than `node`; None if there is none."""
+        members = self.members.by_id
+        others = [id for id, member in members.items() if member.is_up and id != node]
+        return Incarnation(min(others), members[min(others)].incarnation) if others else None
 
     def _delete_ephemeral(self, command: DeleteEphemeral) -> Reply:
         left = command.count_max
+        heir = self._other_run(command.node)
         for vhost in self.vhosts.by_name.values():
-            left -= vhost.topology.delete_ephemeral(command, left)
+            left -= vhost.topology.delete_ephemeral(command, left, heir)
             if left <= 0:
                 return PARTLY
         return DONE

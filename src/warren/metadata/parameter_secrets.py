@@ -1,7 +1,8 @@
 """Hides the passwords in parameters that are shown, and puts them back when a shown value is set again.
 
 A client that reads a parameter, changes it and sets it again sends hidden passwords. Each is replaced by the
-stored password of the same user at the same broker, if there is one; otherwise the parameter is refused.
+stored password of the same user at the same broker and virtual host, if there is one that the client may see;
+otherwise the parameter is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +40,8 @@ def unmasked_parameter(component: str, value: Json, stored: Json) -> Json:
         filled = next((one for one in found if one is not None), None)
         if filled is None:
             raise HiddenPasswordError(
-                f"{key}: the password is hidden, and none is known for this user and host: give it again"
+                f"{key}: the password is hidden, and none that you may see is known for this user, host and "
+                "virtual host: give it again"
             )
         return filled
 

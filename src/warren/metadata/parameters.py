@@ -9,6 +9,7 @@ from warren.metadata.commands import (
     DONE,
     INTERNAL_USER,
     MISSING,
+    OPERATOR,
     ClearGlobalParameter,
     ClearParameter,
     Json,
@@ -24,9 +25,11 @@ from warren.metadata.federation_definition import (
     upstream_errors,
     upstream_set_errors,
 )
+from warren.metadata.identity import identity_of
 from warren.metadata.parameter_secrets import HiddenPasswordError, unmasked_parameter
 from warren.metadata.shovel_definition import SHOVEL, shovel_errors
 from warren.metadata.uri_check import VhostAccess
+from warren.metadata.users import User
 
 # Parameters in RabbitMQ that Warren stores as objects of their own.
 POLICY = "policy"
@@ -37,6 +40,12 @@ VHOST_LIMITS_NAME = "limits"
 CLUSTER_NAME = "cluster_name"
 # The global parameter with the internal id of the cluster, created at its first start.
 CLUSTER_ID = "internal_cluster_id"
+
+# Users with one of these tags set parameters.
+SETTING_TAGS = frozenset(("administrator", "policymaker"))
+_SEEING_TAG = "administrator"
+# In place of an issuer: the user in the metadata who had the name is deleted.
+DELETED = "deleted"
 
 PARAMETERS_OF_OTHERS = frozenset((POLICY, OPERATOR_POLICY, VHOST_LIMITS))
 
@@ -67,6 +76,12 @@ class Parameters:
     def user_of(self, component: str, name: str) -> str:
         """The user who set a parameter last, with whose rights a shovel or a link runs."""
         return self._users.get((component, name), INTERNAL_USER)
+
+    def forget_user(self, name: str) -> None:
+        """Have no parameter of the user `name`, who is deleted, belong to a new user of that name."""
+        for key in [key for key, user in self._users.items() if user == name]:
+            self._users[key] = identity_of(name, DELETED)
+            self._notify(ParameterChanged(self._vhost, *key))
 
     def put(self, command: SetParameter) -> Reply:
         """Set a parameter that was checked."""
@@ -130,14 +145,31 @@ def parameter_refusal(command: SetParameter, access: VhostAccess | None = None) 
     return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None
 
 
-def checked_parameter(parameters: Parameters, command: SetParameter) -> SetParameter | Reply:
+def may_see_passwords(user: User | None, identity: str, setter: str) -> bool:
+    """True if `user`, with `identity`, may use the passwords of a parameter that `setter` has set.
+
+    Administrators see them in an export, and who has set them knows them. What is hidden from others must not
+    be of use to them.
+    """
+    if user is not None and _SEEING_TAG in user.tags:
+        return True
+    return identity == OPERATOR or (identity == setter and identity != INTERNAL_USER)
+
+
+def checked_parameter(
+    parameters: Parameters, command: SetParameter, users: Mapping[str, User]
+) -> SetParameter | Reply:
     """The parameter to set, with stored passwords in place of hidden ones, or a refusal."""
     refusal = parameter_refusal(command)
     if refusal is not None:
         return refusal
-    component = command.component
+    component, user = command.component, command.user
+    setter = parameters.user_of(component, command.name)
+    stored = None
+    if may_see_passwords(users.get(user), user, setter):
+        stored = parameters.by_key.get((component, command.name))
     try:
-        value = unmasked_parameter(component, command.value, parameters.by_key.get((component, command.name)))
+        value = unmasked_parameter(component, command.value, stored)
     except HiddenPasswordError as error:
         return Reply(Outcome.REFUSED, validation.failed([str(error)]))
     return command if value is command.value else replace(command, value=value)

@@ -53,7 +53,7 @@ class Permissions:
 
     def put(self, command: SetPermissions) -> Reply:
         """Set permissions; REFUSED if a pattern is not a regular expression."""
-        refusal = _refusal(command.configure, command.write, command.read)
+        refusal = pattern_refusal(command.configure, command.write, command.read)
         if refusal is not None:
             return refusal
         key = (command.user, command.vhost)
@@ -69,7 +69,7 @@ class Permissions:
 
     def put_topic(self, command: SetTopicPermissions) -> Reply:
         """Set topic permissions; REFUSED if a pattern is not a regular expression."""
-        refusal = _refusal(command.write, command.read)
+        refusal = pattern_refusal(command.write, command.read)
         if refusal is not None:
             return refusal
         topics = self.topics_by_user_and_vhost.setdefault((command.user, command.vhost), {})
@@ -112,7 +112,8 @@ class Permissions:
         self._notify(PermissionsChanged(user, vhost))
 
 
-def _refusal(*patterns: str) -> Reply | None:
+def pattern_refusal(*patterns: str) -> Reply | None:
+    """The refusal if one of `patterns` is not a regular expression."""
     for pattern in patterns:
         error = pattern_error(pattern)
         if error is not None:

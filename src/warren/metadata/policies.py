@@ -23,6 +23,7 @@ from warren.model.erlang_terms import printed_json, printed_pairs, printed_text
 from warren.model.patterns import Pattern, pattern_error, pattern_of
 
 UPSTREAM_PATTERN = "federation-upstream-pattern"
+_RETRY_TYPE, _RETRY_MIN, _RETRY_MAX = "delayed-retry-type", "delayed-retry-min", "delayed-retry-max"
 _SEGMENT_SIZE_MAX = 3_000_000_000
 
 # The values of `apply-to`, and the kinds of objects they mean. RabbitMQ 4 added the last three.
@@ -37,26 +38,40 @@ _APPLIES_TO: Final[Mapping[str, frozenset[str]]] = {
 
 _STREAM_KEYS: Final = ("max-age", "stream-max-segment-size-bytes", "initial-cluster-size")
 _QUORUM_KEYS: Final = (
+    "dead-letter-strategy",
+    "max-in-memory-length",
+    "max-in-memory-bytes",
     "target-group-size",
-    "consumer-disconnected-timeout",
-    "delayed-retry-type",
-    "delayed-retry-min",
-    "delayed-retry-max",
 )
-_MIRROR_KEYS: Final = (
+_CLASSIC_KEYS: Final = (
+    "queue-mode",
+    "queue-master-locator",
     "ha-mode",
     "ha-params",
     "ha-sync-mode",
-    "ha-sync-batch-size",
     "ha-promote-on-shutdown",
     "ha-promote-on-failure",
 )
-# A policy with one of these keys does not match such a queue at all (as in RabbitMQ 3.10.8). `retain` is a
-# key of Warren's own, for queues that are not streams.
+# A policy with one of these keys does not match such a queue at all, and the next one does: the lists of
+# RabbitMQ 4.3.6, in which not every key is that a queue ignores. Here a classic queue has `delivery-limit` as
+# well, and `retain` is a key of Warren's own, for queues that are not streams.
 _UNSUPPORTED: Final[Mapping[str, frozenset[str]]] = {
-    CLASSIC: frozenset((*_STREAM_KEYS, *_QUORUM_KEYS, "dead-letter-strategy")),
-    QUORUM: frozenset((*_STREAM_KEYS, *_MIRROR_KEYS, "queue-mode", "queue-master-locator")),
-    STREAM: frozenset((*_QUORUM_KEYS, RETAIN)),
+    CLASSIC: frozenset((*_STREAM_KEYS, *_QUORUM_KEYS)),
+    QUORUM: frozenset((*_STREAM_KEYS, *_CLASSIC_KEYS)),
+    STREAM: frozenset(
+        (
+            *_CLASSIC_KEYS,
+            *_QUORUM_KEYS,
+            "expires",
+            "message-ttl",
+            "dead-letter-exchange",
+            "dead-letter-routing-key",
+            "max-length",
+            "overflow",
+            "delivery-limit",
+            RETAIN,
+        )
+    ),
 }
 _NOTHING: Final[frozenset[str]] = frozenset()
 
@@ -172,10 +187,21 @@ def _wrong_definition(name: str, term: object, settings: Mapping[str, "_Setting"
         setting = settings.get(key)
         if setting is not None and not setting.is_right(value):
             return f"{printed_json(value)} is not a valid {setting.noun}"
-    if settings is _SETTINGS and (error := _wrong_federation(term)):
+    error = _wrong_retry(term) or (_wrong_federation(term) if settings is _SETTINGS else None)
+    if error:
         return error
     unknown = {key: value for key, value in term.items() if key not in settings}
     return f"{printed_pairs(unknown)} are not recognised policy settings" if unknown else None
+
+
+def _wrong_retry(term: Mapping[str, object]) -> str | None:
+    """The error in keys of delayed retries that are right one by one."""
+    kind, least, most = (term.get(key) for key in (_RETRY_TYPE, _RETRY_MIN, _RETRY_MAX))
+    if kind not in (None, DelayedRetry.DISABLED.value) and least is None:
+        return f"{_RETRY_MIN} is required when {_RETRY_TYPE} is {kind}"
+    if isinstance(least, int) and isinstance(most, int) and most < least:
+        return f"{_RETRY_MAX} ({most}) must not be smaller than {_RETRY_MIN} ({least})"
+    return None
 
 
 def _wrong_federation(term: Mapping[str, object]) -> str | None:
@@ -240,8 +266,16 @@ _OPERATOR_SETTINGS: Final[Mapping[str, _Setting]] = {
     "max-in-memory-bytes": _Setting("maximum memory in bytes", _at_least(0)),
     # A negative limit is none, as in RabbitMQ 4: RabbitMQ 3.10 refuses it, but has no limit by default.
     "delivery-limit": _Setting("delivery limit", _at_least(-1)),
-    # RabbitMQ 4 added this key.
+    "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
+    "queue-version": _Setting("queue-version value", _among(1, 2)),
+    # Keys of quorum queues that RabbitMQ 4 added.
     "target-group-size": _Setting("target group size", _at_least(1)),
+    _RETRY_TYPE: _Setting(
+        "delayed retry type. Must be one of: all, failed, returned, disabled",
+        _among(*(each.value for each in DelayedRetry)),
+    ),
+    _RETRY_MIN: _Setting("delayed retry minimum delay. Must be a positive integer", _at_least(1)),
+    _RETRY_MAX: _Setting("delayed retry maximum delay. Must be a positive integer", _at_least(1)),
 }
 _SETTINGS: Final[Mapping[str, _Setting]] = {
     **_OPERATOR_SETTINGS,
@@ -252,8 +286,6 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
         "dead letter strategy", _among(*(strategy.value for strategy in DeadLetterStrategy))
     ),
     "queue-mode": _Setting("queue-mode value", _among("default", "lazy")),
-    "queue-version": _Setting("queue-version value", _among(1, 2)),
-    "overflow": _Setting("overflow value", _among(*(overflow.value for overflow in Overflow))),
     "consumer-timeout": _Setting("consumer timeout", _at_least(0)),
     "max-age": _Setting("max age", _age),
     # By age or by bytes, in a stream beside the queue; RabbitMQ has no such key.
@@ -264,11 +296,10 @@ _SETTINGS: Final[Mapping[str, _Setting]] = {
     "queue-master-locator": _Setting("queue master locator value", _string),
     "initial-cluster-size": _Setting("cluster size", _at_least(0)),
     "stream-max-segment-size-bytes": _Setting("segment size", _at_least(0, _SEGMENT_SIZE_MAX)),
-    # Keys of quorum queues that RabbitMQ 4 added.
+    # The size of Bloom filters, which RabbitMQ 4 writes with the chunks. Here they are not stored.
+    "stream-filter-size-bytes": _Setting("filter size. Valid range is 16-255", _at_least(16, 255)),
+    # RabbitMQ 4 added this key of quorum queues.
     "consumer-disconnected-timeout": _Setting("consumer disconnected timeout", _at_least(0)),
-    "delayed-retry-type": _Setting("delayed retry type", _among(*(each.value for each in DelayedRetry))),
-    "delayed-retry-min": _Setting("delayed retry min", _at_least(1)),
-    "delayed-retry-max": _Setting("delayed retry max", _at_least(1)),
     # Mirrored queues were removed in RabbitMQ 4; policies that mention them remain valid.
     "ha-mode": _Setting("ha-mode value", _among("all", "exactly", "nodes")),
     "ha-params": _Setting("ha-params value", _anything),

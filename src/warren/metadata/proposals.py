@@ -24,6 +24,12 @@ class Proposals(Protocol):
     def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Awaitable[Reply]:
         """Propose `command` for `user`, and await its reply."""
 
+    def is_outdated(self, index: int) -> Awaitable[bool]:
+        """Wait until all is applied on this node that was agreed on before; True if it was not at `index`.
+
+        A node alone answers at once. MetadataTimeout if no majority of the members answers in time.
+        """
+
 
 class LocalProposals:
     """Applies commands at once, so that awaiting never suspends."""
@@ -48,6 +54,10 @@ class LocalProposals:
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply."""
         return self.apply(command, user)
+
+    async def is_outdated(self, index: int) -> bool:
+        """False: nobody else changes the metadata."""
+        return False
 
     def apply(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
         """Apply `command` and return its reply; for callers that cannot await, as at start."""

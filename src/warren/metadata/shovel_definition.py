@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from warren.limits_relay import LINK_MESSAGES_MAX
 from warren.metadata import validation
 from warren.metadata.commands import Json
 from warren.metadata.definition_reader import ACK_MODES, NO_ACK, ON_CONFIRM, DefinitionReader
@@ -33,19 +34,19 @@ _CONSUMER_ARGUMENTS = (
 )  # fmt: skip
 _QUEUE_ARGUMENTS = sorted({key for keys in KIND_ARGUMENTS.values() for key in keys})
 _PROPERTIES: Mapping[str, Check] = {
-    "content_type": validation.string,
-    "content_encoding": validation.string,
-    "delivery_mode": validation.number,
-    "priority": validation.number,
-    "correlation_id": validation.string,
-    "reply_to": validation.string,
-    "expiration": validation.string,
-    "message_id": validation.string,
-    "timestamp": validation.number,
-    "type": validation.string,
-    "user_id": validation.string,
-    "app_id": validation.string,
-    "cluster_id": validation.string,
+    "content_type": validation.short_string,
+    "content_encoding": validation.short_string,
+    "delivery_mode": validation.natural(2**8 - 1),
+    "priority": validation.natural(2**8 - 1),
+    "correlation_id": validation.short_string,
+    "reply_to": validation.short_string,
+    "expiration": validation.short_string,
+    "message_id": validation.short_string,
+    "timestamp": validation.natural(2**64 - 1),
+    "type": validation.short_string,
+    "user_id": validation.short_string,
+    "app_id": validation.short_string,
+    "cluster_id": validation.short_string,
 }
 
 
@@ -213,9 +214,9 @@ def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Map
         return _of_amqp10(table, "src-")
     checks: dict[str, Check] = {
         "src-uri": uri_check(access),
-        "src-exchange": validation.string,
-        "src-exchange-key": validation.string,
-        "src-queue": validation.string,
+        "src-exchange": validation.short_string,
+        "src-exchange-key": validation.short_string,
+        "src-queue": validation.short_string,
         "src-queue-args": validation.table_of(_QUEUE_ARGUMENTS),
         "src-consumer-args": validation.table_of(_CONSUMER_ARGUMENTS),
         "prefetch-count": validation.number,
@@ -225,7 +226,7 @@ def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Map
         "src-predeclared": validation.boolean,
     }
     if table.get("src-protocol") == LOCAL:
-        checks["src-consumer-name"] = validation.string
+        checks["src-consumer-name"] = validation.short_string
     return checks
 
 
@@ -234,8 +235,8 @@ def _destination_checks(table: Mapping[str, Json], access: VhostAccess | None) -
         return _of_amqp10(table, "dest-")
     return {
         "dest-uri": uri_check(access),
-        "dest-exchange": validation.string,
-        "dest-exchange-key": validation.string,
+        "dest-exchange": validation.short_string,
+        "dest-exchange-key": validation.short_string,
         "dest-queue": validation.short_string,
         "dest-queue-args": validation.table_of(_QUEUE_ARGUMENTS),
         "add-forward-headers": validation.boolean,
@@ -269,6 +270,8 @@ def _protocol(name: str, term: object) -> str | None:
 
 def _delete_after(name: str, term: object) -> str | None:
     is_count = isinstance(term, int) and not isinstance(term, bool) and term >= 0
+    if is_count and isinstance(term, int) and term > LINK_MESSAGES_MAX:
+        return f"{name} should be at most {LINK_MESSAGES_MAX}, actually was {printed_json(term)}"
     if is_count or term in (NEVER, QUEUE_LENGTH):
         return None
     allowed = f'a number greater than or equal to 0, "{NEVER}" or "{QUEUE_LENGTH}"'
@@ -276,7 +279,7 @@ def _delete_after(name: str, term: object) -> str | None:
 
 
 def _rate(name: str, term: object) -> str | None:
-    if isinstance(term, int | float) and not isinstance(term, bool) and term > 0:
+    if isinstance(term, int | float) and not isinstance(term, bool) and 0 < term <= LINK_MESSAGES_MAX:
         return None
     return f"{name} should be a number of messages per second, actually was {printed_json(term)}"
 

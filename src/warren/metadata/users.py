@@ -19,6 +19,7 @@ from warren.metadata.commands import (
     SetUserTags,
 )
 from warren.metadata.events import Listener, UserChanged, UserRemoved
+from warren.metadata.identity import is_external
 
 _LIMITS: dict[str, validation.Check] = {
     "max-connections": validation.integer,
@@ -43,6 +44,11 @@ class User(Struct, frozen=True, kw_only=True):
     limits: Mapping[str, Json]
 
     @property
+    def identity(self) -> str:
+        """Who the user is, also among users of other issuers: the name."""
+        return self.name
+
+    @property
     def password(self) -> PasswordHash:
         """The stored hash of the user's password."""
         return PasswordHash(self.password_hash, self.hashing_algorithm)
@@ -63,6 +69,8 @@ class Users:
 
     def put(self, command: PutUser) -> Reply:
         """Create or replace a user; limits that are None are kept."""
+        if is_external(command.name):
+            return Reply(Outcome.REFUSED, "the name of a user may not begin with a zero byte")
         limits = command.limits
         known = self.by_name.get(command.name)
         if limits is None:

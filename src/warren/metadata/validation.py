@@ -49,8 +49,33 @@ def table(checks: Mapping[str, Check]) -> Check:
 
 
 def table_of(keys: Iterable[str]) -> Check:
-    """A check of a table with optional `keys`, and any values."""
-    return table(dict.fromkeys(keys, anything))
+    """A check of a table with optional `keys`, and any values that a frame can express."""
+    return table(dict.fromkeys(keys, expressible))
+
+
+def expressible(name: str, term: object) -> str | None:
+    """The error if `term` has a number that no field of a table has room for; None if it has none."""
+    if isinstance(term, list | Mapping):
+        items = term.values() if isinstance(term, Mapping) else term
+        return next((error for item in items if (error := expressible(name, item)) is not None), None)
+    if isinstance(term, int) and not -(2**63) <= term < 2**63:
+        return f"{name} should be a number of 64 bits, actually was {printed_json(term)}"
+    return None
+
+
+def natural(most: int) -> Check:
+    """A check of an integer from 0 to `most`, which may be written as a float."""
+
+    def check(name: str, term: object) -> str | None:
+        error = number(name, term)
+        if error is not None:
+            return error
+        assert isinstance(term, int | float)
+        if 0 <= term <= most and int(term) == term:
+            return None
+        return f"{name} should be an integer from 0 to {most}, actually was {printed_json(term)}"
+
+    return check
 
 
 def anything(_name: str, _term: object) -> None:

@@ -35,6 +35,7 @@ from warren.metadata.parameters import (
     limits_refusal,
 )
 from warren.metadata.policies import Policies, Policy, checked_policy
+from warren.metadata.queues_per_node import QueuesPerNode
 from warren.metadata.users import natural_limit
 
 _NO_POLICIES = (None, None)
@@ -57,7 +58,7 @@ class VhostMetadata:
         "tracing",
     )
 
-    def __init__(self, name: str, notify: Listener) -> None:
+    def __init__(self, name: str, notify: Listener, per_node: QueuesPerNode) -> None:
         self.name = name
         self._notify = notify
         self.description = ""
@@ -65,7 +66,7 @@ class VhostMetadata:
         self.default_queue_type: str | None = None
         self.tracing = False
         self.limits: Mapping[str, Json] = {}
-        self.topology = DeclaredTopology(name, notify)
+        self.topology = DeclaredTopology(name, notify, per_node)
         self.policies = Policies()
         self.operator_policies = Policies()
         self.parameters = Parameters(name, notify)
@@ -154,10 +155,11 @@ class VhostMetadata:
 class Vhosts:
     """All virtual hosts by name."""
 
-    __slots__ = ("_notify", "by_name", "removed")
+    __slots__ = ("_notify", "_per_node", "by_name", "removed")
 
-    def __init__(self, notify: Listener) -> None:
+    def __init__(self, notify: Listener, per_node: QueuesPerNode) -> None:
         self._notify = notify
+        self._per_node = per_node
         self.by_name: dict[str, VhostMetadata] = {}
         # Names of deleted virtual hosts whose files may still exist; listeners are not notified of these.
         self.removed: dict[str, None] = {}
@@ -170,15 +172,18 @@ class Vhosts:
             self._notify(VhostDescribed(command.name))
             return EXISTING
         self.removed.pop(command.name, None)
-        vhost = self.by_name[command.name] = VhostMetadata(command.name, self._notify)
+        vhost = self.by_name[command.name] = VhostMetadata(command.name, self._notify, self._per_node)
         vhost.describe(command)
         self._notify(VhostAdded(command.name))
         return DONE
 
     def remove(self, command: RemoveVhost) -> Reply:
         """Remove a vhost; the permissions are the machine's to remove."""
-        if self.by_name.pop(command.name, None) is None:
+        vhost = self.by_name.pop(command.name, None)
+        if vhost is None:
             return MISSING
+        for queue in vhost.topology.queues.values():
+            self._per_node.remove(queue)
         self.removed[command.name] = None
         self._notify(VhostRemoved(command.name))
         return DONE

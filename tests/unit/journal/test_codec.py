@@ -27,7 +27,7 @@ from warren.journal.codec import (
 from warren.journal.effects_codec import decode_effects
 from warren.journal.log_schema import CommandKind
 from warren.journal.raft_entry import EmptyEntry, MembersChange
-from warren.metadata import commands
+from warren.metadata import commands, member_commands
 from warren.metadata.commands import (
     INTERNAL_USER,
     CommandContext,
@@ -39,15 +39,22 @@ from warren.metadata.commands import (
     SetPolicy,
     VhostCommand,
 )
-from warren.metadata.incarnation import Incarnation
+from warren.metadata.incarnation import NODE_ALONE, Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
-from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
+from warren.metadata.records import (
+    BindingRecord,
+    ExchangeRecord,
+    MemberRecord,
+    QueueMember,
+    QueueRecord,
+    RemovedMember,
+)
 from warren.wire.table import Float32, Int8, Int16, Int32, Timestamp, UInt8, UInt16, UInt32, UInt64, Value
 
 COMMANDS = sorted(
     (
         command
-        for command in vars(commands).values()
+        for command in (vars(commands) | vars(member_commands)).values()
         if isinstance(command, type)
         and issubclass(command, MetadataCommand)
         and command not in (MetadataCommand, VhostCommand, PermissionCommand)
@@ -112,7 +119,18 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
     ),
     tuple[QueueRecord, ...]: records(
         st.builds(
-            QueueRecord, text, booleans, booleans, st.none() | text, arguments, text, naturals, incarnations
+            QueueRecord,
+            text,
+            booleans,
+            booleans,
+            st.none() | text,
+            arguments,
+            text,
+            naturals,
+            incarnations,
+            naturals,
+            records(st.builds(QueueMember, naturals, naturals)),
+            naturals,
         )
     ),
     LeaseState: st.sampled_from(LeaseState),
@@ -130,6 +148,25 @@ BY_HINT: dict[object, st.SearchStrategy[object]] = {
         state=st.sampled_from(LeaseState),
     ),
     tuple[BindingRecord, ...]: records(st.builds(BindingRecord, text, booleans, text, text, data)),
+    int | None: st.none() | naturals,
+    tuple[MemberRecord, ...]: records(
+        st.builds(
+            MemberRecord,
+            id=naturals,
+            name=text,
+            host=text,
+            cluster_port=naturals,
+            incarnation=naturals,
+            is_up=booleans,
+            is_draining=booleans,
+            feature_level=naturals,
+            amqp_host=st.none() | text,
+            amqp_port=st.none() | naturals,
+        )
+    ),
+    tuple[RemovedMember, ...]: records(
+        st.builds(RemovedMember, id=naturals, name=text, is_forgotten=booleans)
+    ),
 }
 
 
@@ -184,7 +221,30 @@ def entry(command: MetadataCommand) -> bytes:
 def test_fields_with_default_values_are_encoded() -> None:
     found = msgspec.msgpack.decode(entry(DeclareQueue(vhost="/", name="q", durable=True)))
     stamps = [5, 1, 4, 3, 1, 1, 7, 6, INTERNAL_USER]
-    assert found == [*stamps, 20, ["/", "q", True, False, None, b"", ""]]
+    assert found == [*stamps, 20, ["/", "q", True, False, None, b"", "", 0, []]]
+
+
+def test_a_queue_of_a_log_from_before_version_9_is_on_the_node_that_was_alone() -> None:
+    stamps = [5, 1, 4, 3, 1, 1, 7, 6, INTERNAL_USER]
+    older = [*stamps, 20, ["/", "q", True, False, None, b"", ""]]
+    command = decode_entry(msgspec.msgpack.encode(older)).command
+    assert command == DeclareQueue(vhost="/", name="q", durable=True)
+    row = ["q", True, False, None, b"", "", 7, None]
+    restored = decode_command(msgspec.msgpack.encode([29, ["/", [], [row], []]]))
+    assert isinstance(restored, commands.RestoreTopology)
+    assert restored.queues == (QueueRecord("q", True, False, None, {}, "", 7, None, NODE_ALONE),)
+
+
+def test_a_quorum_queue_of_a_log_from_before_version_10_has_one_replica() -> None:
+    stamps = [5, 1, 4, 3, 1, 1, 7, 6, INTERNAL_USER]
+    older = [*stamps, 20, ["/", "q", True, False, None, b"", "", 2]]
+    command = decode_entry(msgspec.msgpack.encode(older)).command
+    assert command == DeclareQueue(vhost="/", name="q", durable=True, home=2)
+    row = ["q", True, False, None, b"", "", 7, None, 2]
+    restored = decode_command(msgspec.msgpack.encode([29, ["/", [], [row], []]]))
+    assert isinstance(restored, commands.RestoreTopology)
+    assert restored.queues == (QueueRecord("q", True, False, None, {}, "", 7, None, 2, (), 0),)
+    assert restored.queues[0].replicas == (QueueMember(2, 1),)
 
 
 def test_a_number_keeps_its_type() -> None:

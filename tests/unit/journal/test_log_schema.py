@@ -5,7 +5,7 @@ from typing import get_type_hints
 
 from warren.journal.codec import StateEnd, VoteState
 from warren.journal.log_schema import ABSENT, KINDS, RAFT_KINDS, ROWS
-from warren.metadata import commands
+from warren.metadata import commands, member_commands
 from warren.metadata.commands import MetadataCommand, PermissionCommand, VhostCommand
 from warren.metadata.leases import LeaseState
 
@@ -52,7 +52,7 @@ def test_the_format_of_the_log_is_the_committed_one() -> None:
 def test_every_command_and_every_field_is_in_the_log() -> None:
     found = {
         command
-        for command in vars(commands).values()
+        for command in (vars(commands) | vars(member_commands)).values()
         if isinstance(command, type) and issubclass(command, MetadataCommand)
     } - {MetadataCommand, VhostCommand, PermissionCommand}
     assert {kind.command for kind in KINDS} == found

@@ -2,7 +2,7 @@
 
 from warren.journal.codec import VoteState, decode_entry, decode_hard_state
 from warren.journal.file_format import ENTRY, HARD
-from warren.journal.metadata_log import LoggedProposal, MetadataLog
+from warren.journal.metadata_log import LoggedProposal, LogStart, MetadataLog
 from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.limits_raft import ENTRY_OVERHEAD_BYTES
 from warren.metadata.commands import CommandContext, PutVhost
@@ -15,9 +15,8 @@ ALONE = Configuration((1,))
 
 def log(configuration: Configuration = ALONE) -> MetadataLog:
     """A log behind entry 10 of term 2."""
-    return MetadataLog(
-        EntryId(2, 10), VoteState(2, 1), configuration, lambda index: (CommandContext(index=index, now=5), 7)
-    )
+    start = LogStart(node=1, applied=EntryId(2, 10), hard=VoteState(2, 1), configuration=configuration)
+    return MetadataLog(start, lambda index, _: (CommandContext(index=index, now=5), 7), lambda last: last)
 
 
 def ready(*entries: Entry, hard: HardState | None = None, commit: int = 10) -> Ready:
@@ -62,7 +61,7 @@ def test_entries_are_in_memory_until_they_are_applied() -> None:
     made.write(ready(*(Entry(3, index) for index in range(11, 15))))
     assert (made.first_index(), made.last_index()) == (11, 14)
     made.applied(12)
-    assert (made.first_index(), made.last_index(), made.base) == (13, 14, EntryId(3, 12))
+    assert (made.first_index(), made.last_index(), made.applied_id) == (13, 14, EntryId(3, 12))
     assert [made.term(index) for index in (11, 12, 14, 15)] == [None, 3, 3, None]
     assert [entry.index for entry in made.entries(13, 14, 1_000)] == [13, 14]
     # One is always returned.

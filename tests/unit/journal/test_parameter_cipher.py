@@ -5,7 +5,7 @@ from tests.unit.journal.test_snapshot import OneFile
 
 from warren.journal.codec import VoteState, decode_command, encode_command
 from warren.journal.recovery import recover
-from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
+from warren.journal.snapshot import JournalSnapshot, SnapshotOrigin, SnapshotPlace
 from warren.metadata.commands import CommandContext, Json, MetadataCommand, PutVhost, SetParameter
 from warren.metadata.machine import Metadata
 from warren.replication.raft.change import Configuration
@@ -60,7 +60,7 @@ def test_a_snapshot_has_encrypted_addresses() -> None:
     for index, command in enumerate((PutVhost(name="v"), upstream(URI)), 1):
         metadata.apply(command, CommandContext(index=index, now=0))
     place = SnapshotPlace(index=2, term=1, hard=VoteState(1, 1), configuration=Configuration((1,)))
-    snapshot = JournalSnapshot(metadata, place, bytes(8), log_id=bytes(8), generation=1, cipher=KEY)
+    snapshot = JournalSnapshot(metadata, place, SnapshotOrigin(bytes(8), 1, bytes(8)), cipher=KEY)
     data = b"".join(snapshot)
     assert data == b"".join(snapshot)
     assert b"secret" not in data

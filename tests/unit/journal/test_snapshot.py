@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import pytest
 from tests.exported import export_definitions
 
 from warren.journal.codec import VoteState
@@ -9,7 +10,7 @@ from warren.journal.file_format import NAME
 from warren.journal.high_water_mark import HighWaterMarkFile
 from warren.journal.log_reader import RecoveredLog, replay
 from warren.journal.recovery import recover
-from warren.journal.snapshot import JournalSnapshot, SnapshotPlace
+from warren.journal.snapshot import JournalSnapshot, SnapshotOrigin, SnapshotPlace
 from warren.limits import JOURNAL_ROWS_MAX
 from warren.metadata.commands import (
     Bind,
@@ -25,8 +26,16 @@ from warren.metadata.commands import (
     SetParameter,
     SetPolicy,
 )
+from warren.metadata.incarnation import Incarnation
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
+from warren.metadata.member_commands import (
+    AdmitMember,
+    FormCluster,
+    MemberUp,
+    RemoveMember,
+    RestoreAppliedProposals,
+)
 from warren.replication.raft.change import Configuration
 from warren.store.disk import DiskStep, OnDone
 
@@ -63,7 +72,7 @@ def made(commands: list[MetadataCommand]) -> Metadata:
 
 def snapshot_of(metadata: Metadata, hard: VoteState = VOTED, configuration: Configuration = ALONE) -> bytes:
     place = SnapshotPlace(index=metadata.index, term=2, hard=hard, configuration=configuration)
-    return b"".join(JournalSnapshot(metadata, place, bytes(8), log_id=bytes(8), generation=1))
+    return b"".join(JournalSnapshot(metadata, place, SnapshotOrigin(bytes(8), 1, bytes(8))))
 
 
 def again(metadata: Metadata) -> Metadata:
@@ -190,3 +199,94 @@ def test_a_snapshot_says_where_it_is_in_the_log_and_what_the_group_had_agreed_on
     replay(snapshot_of(made([PutVhost(name="v")]), VoteState(9, 2), configuration), Metadata(), log)
     assert (log.index, log.term, log.hard) == (1, 2, VoteState(9, 2))
     assert log.configuration == configuration
+
+
+def proposed(commands: list[tuple[Incarnation, MetadataCommand]]) -> Metadata:
+    """The metadata after `commands`, with those who proposed them."""
+    metadata = Metadata()
+    for index, (run, command) in enumerate(commands, 1):
+        metadata.apply(command, CommandContext(index=index, now=0, incarnation=run, serial=index))
+    return metadata
+
+
+def test_members_homes_and_what_was_proposed_are_restored() -> None:
+    first, second = Incarnation(1, 4), Incarnation(2, 8)
+    metadata = proposed(
+        [
+            (first, PutVhost(name="v")),
+            (
+                first,
+                FormCluster(
+                    cluster_id=b"c" * 16, name="a", host="h", cluster_port=1, incarnation=4, feature_level=2
+                ),
+            ),
+            *(
+                (
+                    first,
+                    AdmitMember(name=name, host="h", cluster_port=2, incarnation=8, feature_level=2),
+                )
+                for name in "bc"
+            ),
+            (first, MemberUp(id=2, incarnation=8, host="i", cluster_port=3, feature_level=2)),
+            (second, DeclareQueue(vhost="v", name="there", durable=True)),
+            (second, DeclareQueue(vhost="v", name="transient")),
+            (second, DeclareQueue(vhost="v", name="here", durable=True, home=1)),
+            (
+                first,
+                DeclareQueue(
+                    vhost="v",
+                    name="shared",
+                    durable=True,
+                    arguments={"x-queue-type": "quorum"},
+                    members=(2, 3, 1),
+                ),
+            ),
+            (first, RemoveMember(id=3, is_forgotten=True)),
+        ]
+    )
+    found = replayed(metadata)
+    members, before = found.members, metadata.members
+    assert (members.by_id, members.removed) == (before.by_id, before.removed)
+    assert (members.cluster_id, members.feature_level, members.next_id) == (b"c" * 16, 2, 4)
+    queues = found.vhosts.by_name["v"].topology.queues
+    assert queues == metadata.vhosts.by_name["v"].topology.queues
+    assert {name: queue.home for name, queue in queues.items()} == {
+        "there": 2, "transient": 2, "here": 1, "shared": 2,
+    }  # fmt: skip
+    assert (queues["shared"].members, queues["shared"].next_replica) == (((2, 1), (1, 3)), 4)
+    assert found.homes == metadata.homes == {1: 1, 2: 3}
+    assert found.replicas == {1: 1, 2: 1}
+    rows = [
+        RestoreAppliedProposals(node=1, incarnation=4, serial=10),
+        RestoreAppliedProposals(node=2, incarnation=8, serial=8),
+    ]
+    assert list(found.applied_proposals.rows()) == list(metadata.applied_proposals.rows()) == rows
+    assert not found.applied_proposals.admit(Incarnation(3, 99), 1)
+    assert snapshot_of(found) == snapshot_of(metadata)
+
+
+RUN = Incarnation(1, 9)
+FORM = FormCluster(cluster_id=b"c" * 16, name="a", host="h", cluster_port=1, incarnation=9, feature_level=2)
+ADMIT = AdmitMember(name="b", host="h", cluster_port=1, incarnation=1, feature_level=2)
+
+
+@pytest.mark.parametrize("more", [[], [FORM], [FORM, ADMIT, RemoveMember(id=2)]])
+def test_a_node_alone_knows_no_runs_after_a_restart(more: list[MetadataCommand]) -> None:
+    """Whatever number its next run has, that one is served."""
+    metadata = proposed([(RUN, PutVhost(name="v")), *((RUN, command) for command in more)])
+    assert list(replayed(metadata).applied_proposals.rows()) == [
+        RestoreAppliedProposals(node=1, incarnation=9, serial=len(more) + 1)
+    ]
+    found = again(metadata)
+    assert list(found.applied_proposals.rows()) == []
+    context = CommandContext(index=9, now=0, incarnation=Incarnation(1, 9), serial=1)
+    found.apply(DeclareQueue(vhost="v", name="q"), context)
+    assert list(found.vhosts.by_name["v"].topology.queues) == ["q"]
+
+
+def test_a_member_of_a_cluster_knows_the_runs_after_a_restart() -> None:
+    metadata = proposed([(RUN, command) for command in (PutVhost(name="v"), FORM, ADMIT)])
+    assert list(again(metadata).applied_proposals.rows()) == [
+        RestoreAppliedProposals(node=1, incarnation=9, serial=3),
+        RestoreAppliedProposals(node=2, incarnation=1, serial=0),
+    ]

@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from tests.sim.test_journal import NEXT_RUN, any_command, described
+from tests.sim.metadata_commands import any_command
+from tests.sim.test_journal import NEXT_RUN, described
 
 from warren.journal.volatility import is_certain, is_volatile
 from warren.metadata.commands import (
@@ -21,6 +22,7 @@ from warren.metadata.commands import (
     Unbind,
 )
 from warren.metadata.machine import Metadata
+from warren.metadata.member_commands import AdmitMember, FormCluster
 
 MADE: tuple[MetadataCommand, ...] = (
     PutVhost(name="v"),
@@ -128,6 +130,17 @@ def test_an_answer_that_a_refused_command_could_make_untrue_is_not_certain(comma
 def test_an_answer_about_what_ends_with_this_run_is_certain(command: MetadataCommand) -> None:
     assert is_volatile(made(), command)
     assert is_certain(made(), command)
+
+
+def test_with_another_member_nothing_is_volatile() -> None:
+    members: tuple[MetadataCommand, ...] = (
+        FormCluster(cluster_id=b"c" * 16, name="a", host="h", cluster_port=1, incarnation=1, feature_level=1),
+        AdmitMember(name="b", host="h", cluster_port=1, incarnation=1, feature_level=1),
+    )
+    declare = DeclareQueue(vhost="v", name="new")
+    assert is_volatile(made((*MADE, members[0])), declare)
+    for command in (declare, DeleteEphemeral(node=1, incarnation=2, count_max=9)):
+        assert not is_volatile(made((*MADE, *members)), command)
 
 
 @pytest.mark.seeds(100)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.exported import export_definitions
@@ -212,6 +213,47 @@ def test_entries_that_depend_on_missing_objects_are_blocked() -> None:
     assert [item.key.name for item in items if item.action is PlanAction.CREATE] == ["amq.topic"]
 
 
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("policies", {"name": "p", "pattern": "a{1000}" * 50, "definition": {"expires": 1}}),
+        ("policies", {"name": "p", "pattern": "a", "definition": {"expires": 0}}),
+        ("permissions", {"user": "u", "configure": "(", "write": "", "read": ""}),
+        ("topic_permissions", {"user": "u", "exchange": "x", "write": "(", "read": ""}),
+        ("parameters", {"component": "shovel", "name": "s", "value": {"src-uri": 5}}),
+    ],
+)
+@pytest.mark.parametrize("vhost", ["v", "new"])
+def test_a_plan_blocks_what_cannot_be_applied(section: str, entry: dict[str, Any], vhost: str) -> None:
+    document = {"vhosts": [{"name": "new"}], section: [{"vhost": vhost, **entry}]}
+    metadata = metadata_of(*BASE)
+    commands = import_commands(document, hashed)
+    items = planned(metadata, commands).items
+    assert [(item.key.section, item.action) for item in items] == [
+        ("vhosts", PlanAction.CREATE),
+        (section, PlanAction.BLOCKED),
+    ]
+    assert items[-1].reason
+
+
+def test_what_depends_on_a_blocked_entry_is_blocked_as_well() -> None:
+    document = {
+        "queues": [{"vhost": "none", "name": "q"}],
+        "exchanges": [{"vhost": "none", "name": "y", "type": "direct"}],
+        "bindings": [
+            {
+                "vhost": "none",
+                "source": "y",
+                "destination": "q",
+                "destination_type": "queue",
+                "routing_key": "",
+            }
+        ],
+    }
+    items = planned(metadata_of(*BASE), import_commands(document, hashed)).items
+    assert [item.action for item in items] == [PlanAction.BLOCKED] * 3
+
+
 def test_a_large_plan_is_computed_in_steps() -> None:
     queues = [DeclareQueue(vhost="v", name=f"q{number}") for number in range(PLANNED_PER_TURN * 4)]
     plan = ImportPlan(metadata_of(*BASE), queues, vhost="v", pruned=["queues"])
@@ -234,7 +276,7 @@ def test_a_large_plan_is_released_in_steps() -> None:
 
 def shovel_with(uri: str, **more: object) -> SetParameter:
     ends = {"src-uri": uri, "src-queue": "q", "dest-uri": "amqp://", "dest-queue": "r"}
-    return SetParameter(vhost="v", component="shovel", name="s", value={**ends, **more})
+    return SetParameter(vhost="v", component="shovel", name="s", value={**ends, **more}, user="al")
 
 
 def test_a_hidden_password_that_is_stored_is_no_change() -> None:
@@ -252,4 +294,7 @@ def test_a_hidden_password_of_another_host_is_blocked_with_the_reason() -> None:
     metadata = metadata_of(*BASE, shovel_with("amqp://u:secret@h"))
     (item,) = planned(metadata, [shovel_with("amqp://u:***@elsewhere")]).items
     assert (item.action, item.command) == (PlanAction.BLOCKED, None)
-    assert "src-uri: the password is hidden, and none is known for this user and host" in item.reason
+    assert (
+        "src-uri: the password is hidden, and none that you may see is known for this user, host and"
+        in item.reason
+    )

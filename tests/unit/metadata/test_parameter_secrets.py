@@ -4,7 +4,18 @@ from collections.abc import Callable
 
 import pytest
 
-from warren.metadata.commands import DONE, Json, MetadataCommand, Outcome, Reply, SetParameter
+from warren.metadata.commands import (
+    DONE,
+    INTERNAL_USER,
+    Json,
+    MetadataCommand,
+    Outcome,
+    PutUser,
+    RemoveUser,
+    Reply,
+    SetParameter,
+)
+from warren.metadata.identity import shown_name
 from warren.metadata.machine import Metadata
 from warren.metadata.parameter_secrets import masked_parameter
 
@@ -18,8 +29,8 @@ SHOVEL = {
 MASKED = {**SHOVEL, "src-uri": ["amqp://u:***@h", "amqp://w:***@h"], "dest-uri": "amqp://u:***@g"}
 
 
-def shovel(value: Json) -> SetParameter:
-    return SetParameter(vhost="v", component="shovel", name="n", value=value)
+def shovel(value: Json, user: str = "al") -> SetParameter:
+    return SetParameter(vhost="v", component="shovel", name="n", value=value, user=user)
 
 
 @pytest.fixture
@@ -52,7 +63,10 @@ def test_the_log_has_the_passwords_that_were_put_back(metadata: Metadata, stored
     assert metadata.accepted(shovel(MASKED)) == shovel(SHOVEL)
 
 
-@pytest.mark.parametrize("uri", ["amqp://u:***@evil", "amqp://x:***@h", "amqp://u:***@g"])
+@pytest.mark.parametrize(
+    "uri",
+    ["amqp://u:***@evil", "amqp://x:***@h", "amqp://u:***@g", "amqp://u:***@h/other", "amqp://u:***@h/%2f"],
+)
 def test_a_password_is_not_put_back_for_another_broker_or_user(
     apply: Apply, metadata: Metadata, stored: Callable[[], Json], uri: str
 ) -> None:
@@ -60,8 +74,8 @@ def test_a_password_is_not_put_back_for_another_broker_or_user(
     reply = apply(command)
     assert reply == Reply(
         Outcome.REFUSED,
-        "Validation failed\n\nsrc-uri: the password is hidden, and none is known for this user and host: "
-        "give it again\n",
+        "Validation failed\n\nsrc-uri: the password is hidden, and none that you may see is known for this "
+        "user, host and virtual host: give it again\n",
     )
     assert stored() == SHOVEL
     assert metadata.accepted(command) == reply
@@ -69,3 +83,33 @@ def test_a_password_is_not_put_back_for_another_broker_or_user(
 
 def test_a_hidden_password_of_a_new_parameter_is_refused(apply: Apply) -> None:
     assert apply(shovel(MASKED)).outcome is Outcome.REFUSED
+
+
+@pytest.mark.parametrize(("user", "is_kept"), [("al", True), ("boss", True), ("pol", False), ("", True)])
+def test_a_hidden_password_is_put_back_for_who_may_see_it(
+    apply: Apply, stored: Callable[[], Json], user: str, is_kept: bool
+) -> None:
+    for name, tag in (("boss", "administrator"), ("pol", "policymaker")):
+        apply(PutUser(name=name, password_hash=b"", hashing_algorithm="", tags=(tag,)))
+    reply = apply(shovel({**MASKED, "src-queue": "other"}, user))
+    assert (reply is DONE) is is_kept
+    assert stored() == {**SHOVEL, "src-queue": "other" if is_kept else "q"}
+
+
+def test_nobody_has_set_what_nobody_is_known_to_have_set(apply: Apply) -> None:
+    assert apply(shovel(SHOVEL, INTERNAL_USER)) is DONE
+    assert apply(shovel(MASKED, INTERNAL_USER)).outcome is Outcome.REFUSED
+
+
+def test_a_parameter_of_a_deleted_user_is_not_that_of_a_new_user_of_the_name(
+    apply: Apply, metadata: Metadata, stored: Callable[[], Json]
+) -> None:
+    al = PutUser(name="al", password_hash=b"", hashing_algorithm="", tags=("policymaker",))
+    for command in (al, RemoveUser(name="al"), al):
+        apply(command)
+    vhost = metadata.vhost("v")
+    assert vhost is not None
+    assert shown_name(vhost.parameters.user_of("shovel", "n")) == "al"
+    assert vhost.parameters.user_of("shovel", "n") != "al"
+    assert apply(shovel(MASKED)).outcome is Outcome.REFUSED
+    assert stored() == SHOVEL

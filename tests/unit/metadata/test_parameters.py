@@ -238,11 +238,50 @@ def test_a_prefetch_that_amqp_cannot_express_is_the_largest_one(given: float, co
 
 def test_what_is_accepted_and_impossible_is_named() -> None:
     assert parse_shovel(shovel({"dest-uri": []})) == "dest-uri has no address"
-    upstream = parse_upstream("n", {"uri": [], "max-hops": 1.5, "expires": -1})
-    assert upstream.error == (
-        "max-hops should be an integer from 0 to 2147483647, actually was 1.5; "
-        "expires should be an integer from 0 to 2147483647, actually was -1; uri has no address"
-    )
+    assert parse_upstream("n", {"uri": []}).error == "uri has no address"
+
+
+@pytest.mark.parametrize("key", ["max-hops", "expires", "message-ttl"])
+@pytest.mark.parametrize("given", [-1, 1.5, 2**70, 1e300])
+def test_a_number_of_an_upstream_that_amqp_cannot_express_is_refused(key: str, given: float) -> None:
+    (error,) = upstream_errors("n", {"uri": URI, key: given})
+    assert error.startswith(f"{key} should be an integer from 0 to 2147483647, actually was ")
+
+
+LONG = "x" * 5_000
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"src-exchange": "e", "src-queue": ABSENT, "src-exchange-key": LONG},
+        {"src-exchange": LONG, "src-queue": ABSENT},
+        {"src-queue": LONG},
+        {"dest-exchange": "e", "dest-queue": ABSENT, "dest-exchange-key": LONG},
+        {"dest-exchange": LONG, "dest-queue": ABSENT},
+        {"src-delete-after": 2**70},
+        {"rate-limit": 2**2_000},
+        {"src-queue-args": {"x-max-length": 2**70}},
+        {"src-consumer-args": {"x-priority": -(2**70)}},
+        {"dest-queue-args": {"x-max-age": ["a", {"b": 2**70}]}},
+        {"publish-properties": {"priority": 2**70}},
+        {"publish-properties": {"delivery_mode": -1}},
+        {"publish-properties": {"timestamp": 2**70}},
+        {"publish-properties": {"message_id": LONG}},
+    ],
+)
+def test_what_no_frame_can_express_is_refused_in_a_shovel(definition: dict[str, object]) -> None:
+    assert len(shovel_errors("n", shovel(definition))) == 1
+
+
+@pytest.mark.parametrize("key", ["exchange", "queue", "consumer-tag"])
+def test_a_name_of_an_upstream_is_a_short_string(key: str) -> None:
+    assert upstream_errors("n", {"uri": URI, key: LONG})
+
+
+def test_the_tag_of_a_link_is_a_short_string_whatever_the_name_of_its_upstream() -> None:
+    tags = [parse_upstream(name * 255, {"uri": URI}).consumer_tag for name in ("a", "é")]
+    assert all(tag.startswith("federation-link-") and len(tag.encode()) <= 255 for tag in tags)
 
 
 @pytest.mark.parametrize("value", [None, 5, {}, [], {"uri": 5}, {"src-uri": None}])

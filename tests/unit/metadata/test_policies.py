@@ -10,6 +10,22 @@ from warren.metadata.vhosts import VhostMetadata
 
 Apply = Callable[[MetadataCommand], Reply]
 VALIDATION = "Validation failed\n\n{}\n"
+# The keys of operator policies (RabbitMQ 4.3.6).
+OPERATOR_KEYS = (
+    "expires",
+    "message-ttl",
+    "max-length",
+    "max-length-bytes",
+    "max-in-memory-length",
+    "max-in-memory-bytes",
+    "delivery-limit",
+    "target-group-size",
+    "queue-version",
+    "overflow",
+    "delayed-retry-type",
+    "delayed-retry-min",
+    "delayed-retry-max",
+)
 
 
 def policy(name: str = "p", **fields: object) -> SetPolicy:
@@ -39,7 +55,31 @@ def vhost_of(metadata: Metadata) -> VhostMetadata:
         ({"definition": {"delivery-limit": -2}}, "-2 is not a valid delivery limit"),
         ({"definition": {"dead-letter-strategy": "x"}}, '<<"x">> is not a valid dead letter strategy'),
         ({"definition": {"queue-leader-locator": "x"}}, '<<"x">> is not a valid queue leader locator value'),
-        ({"definition": {"delayed-retry-type": "x"}}, '<<"x">> is not a valid delayed retry type'),
+        (
+            {"definition": {"delayed-retry-type": "x"}},
+            '<<"x">> is not a valid delayed retry type. Must be one of: all, failed, returned, disabled',
+        ),
+        (
+            {"definition": {"delayed-retry-min": 0}, "is_operator": True},
+            "0 is not a valid delayed retry minimum delay. Must be a positive integer",
+        ),
+        (
+            {"definition": {"delayed-retry-type": "all"}},
+            "delayed-retry-min is required when delayed-retry-type is all",
+        ),
+        (
+            {"definition": {"delayed-retry-min": 5, "delayed-retry-max": 3}, "is_operator": True},
+            "delayed-retry-max (3) must not be smaller than delayed-retry-min (5)",
+        ),
+        (
+            {"definition": {"stream-filter-size-bytes": 15}},
+            "15 is not a valid filter size. Valid range is 16-255",
+        ),
+        ({"definition": {"overflow": "x"}, "is_operator": True}, '<<"x">> is not a valid overflow value'),
+        (
+            {"definition": {"queue-version": 3}, "is_operator": True},
+            "3 is not a valid queue-version value",
+        ),
         (
             {"definition": {"queue-leader-locator": "balanced"}, "is_operator": True},
             '[{<<"queue-leader-locator">>,<<"balanced">>}] are not recognised policy settings',
@@ -94,7 +134,7 @@ def test_a_pattern_matches_anywhere_in_the_name(apply: Apply, metadata: Metadata
 def test_a_policy_applies_only_to_the_kinds_in_apply_to(
     apply: Apply, metadata: Metadata, apply_to: str | None, kinds: set[str]
 ) -> None:
-    apply(policy(apply_to=apply_to))
+    apply(policy(apply_to=apply_to, definition={"max-length-bytes": 5}))
     found = {
         kind
         for kind in ("exchange", "classic", "quorum", "stream")
@@ -128,43 +168,53 @@ def test_a_pattern_that_takes_too_long_matches_nothing(apply: Apply, metadata: M
     assert vhost_of(metadata).policies_of("a" * 200 + "b", "classic")[0] is None
 
 
-# Asked of RabbitMQ 3.10.8: each key alone in a policy for `queues`, and a queue of each type.
+# Asked of RabbitMQ 4.3.6: each key alone in a policy, and the types of queues to which it applies.
+# `delivery-limit` on classic queues and `retain` are Warren's own.
+@pytest.mark.parametrize("is_operator", [False, True])
 @pytest.mark.parametrize(
-    ("key", "value", "applies"),
+    ("key", "value", "kinds"),
     [
-        ("max-in-memory-length", 1, True),
-        ("max-in-memory-bytes", 1, True),
-        ("overflow", "reject-publish-dlx", True),
-        ("queue-version", 2, True),
-        ("expires", 1, True),
-        ("message-ttl", 1, True),
-        ("max-length", 1, True),
-        ("max-length-bytes", 1, True),
-        ("dead-letter-exchange", "x", True),
-        ("dead-letter-routing-key", "x", True),
-        ("dead-letter-strategy", "at-least-once", True),
-        ("alternate-exchange", "x", True),
-        ("delivery-limit", 1, True),
-        ("queue-leader-locator", "balanced", True),
-        ("queue-mode", "lazy", False),
-        ("queue-master-locator", "min-masters", False),
-        ("ha-mode", "all", False),
-        ("max-age", "1D", False),
-        ("initial-cluster-size", 3, False),
-        ("stream-max-segment-size-bytes", 1_000, False),
-        # These keys are of later versions, and of no version.
-        ("target-group-size", 3, True),
-        ("consumer-disconnected-timeout", 0, True),
-        ("delayed-retry-min", 1, True),
-        ("retain", "1D", True),
+        ("expires", 1, "classic quorum"),
+        ("message-ttl", 1, "classic quorum"),
+        ("max-length", 1, "classic quorum"),
+        ("max-length-bytes", 1, "classic quorum stream"),
+        ("max-in-memory-length", 1, "quorum"),
+        ("max-in-memory-bytes", 1, "quorum"),
+        ("overflow", "reject-publish-dlx", "classic quorum"),
+        ("queue-mode", "lazy", "classic"),
+        ("queue-version", 2, "classic quorum stream"),
+        ("queue-leader-locator", "balanced", "classic quorum stream"),
+        ("queue-master-locator", "min-masters", "classic"),
+        ("dead-letter-exchange", "x", "classic quorum"),
+        ("dead-letter-routing-key", "x", "classic quorum"),
+        ("dead-letter-strategy", "at-least-once", "quorum"),
+        ("alternate-exchange", "x", "classic quorum stream"),
+        ("delivery-limit", 1, "classic quorum"),
+        ("consumer-timeout", 1_000, "classic quorum stream"),
+        ("ha-mode", "all", "classic"),
+        ("max-age", "1D", "stream"),
+        ("initial-cluster-size", 3, "stream"),
+        ("stream-max-segment-size-bytes", 1_000, "stream"),
+        ("stream-filter-size-bytes", 16, "classic quorum stream"),
+        ("target-group-size", 3, "quorum"),
+        ("consumer-disconnected-timeout", 0, "classic quorum stream"),
+        ("delayed-retry-min", 1, "classic quorum stream"),
+        ("federation-upstream-set", "all", "classic quorum stream"),
+        ("retain", "1D", "classic quorum"),
     ],
 )
-def test_a_policy_applies_to_a_quorum_queue_unless_it_has_a_key_that_such_a_queue_lacks(
-    apply: Apply, metadata: Metadata, key: str, value: object, applies: bool
+def test_a_policy_applies_to_a_queue_unless_it_has_a_key_that_its_type_lacks(
+    apply: Apply, metadata: Metadata, key: str, value: object, kinds: str, is_operator: bool
 ) -> None:
-    assert apply(policy(definition={key: value}, apply_to="queues")) is DONE
-    match = vhost_of(metadata).policies.match("q", "quorum")
-    assert (match is not None) is applies
+    if is_operator and key not in OPERATOR_KEYS:
+        return
+    wanted = policy("wanted", definition={key: value}, apply_to="queues", priority=2, is_operator=is_operator)
+    assert apply(wanted) is DONE
+    apply(policy("next", definition={"max-length-bytes": 9}, apply_to="queues", is_operator=is_operator))
+    for kind in ("classic", "quorum", "stream"):
+        found = vhost_of(metadata).policies_of("q", kind)[is_operator]
+        assert found is not None
+        assert found.name == ("wanted" if kind in kinds.split() else "next")
 
 
 def test_an_operator_policy_can_set_the_delivery_limit_and_the_size_of_a_group(
