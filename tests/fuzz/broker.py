@@ -80,7 +80,7 @@ class OpenGate:
     async def renewed(self, user: User, secret: str) -> User:
         return user
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """Admit the client to the only virtual host."""
 
 

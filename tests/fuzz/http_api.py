@@ -84,7 +84,7 @@ class Served:
         self.requests = 0
 
     async def start(self) -> None:
-        self.node = Node(self._config, _nobody, self._log)
+        self.node = Node(self._config, _nobody, self._log, restart=_nobody)
         await self.node.start()
         self.port = next(view.port for view in self.node.listeners if view.protocol == "http")
         for line, body in PREPARATION:
@@ -180,7 +180,7 @@ async def _check(data: bytes) -> None:
 
 
 def _nobody() -> None:
-    """Do nothing instead of stopping the node."""
+    """Do nothing instead of stopping the node or starting it again."""
 
 
 def api_seeds() -> list[bytes]:

@@ -72,6 +72,8 @@ def main() -> int:
         return replay(options.target, Path(options.replay))
     if options.child:
         return child(options)
+    if options.begin:
+        return begin()
     if find_spec("atheris") is None:
         print("atheris is not installed: inputs are changed by chance, not guided by what they reach")
     tasks = plan(options)
@@ -94,6 +96,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--case", help="one target on one build, by the name that a failure has")
     parser.add_argument("--seed", type=int, default=1, help="for inputs by chance")
     parser.add_argument("--replay", metavar="FILE", help="try one input again, with --target")
+    parser.add_argument("--begin", action="store_true", help="only the inputs from which targets begin, once")
     parser.add_argument("--sanitize", action="store_true", help="the C alone, with AddressSanitizer (gcc)")
     parser.add_argument("--child", choices=["atheris", "chance"], help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -146,7 +149,8 @@ def run(task: Task) -> bool:
                 command, cwd=folder, env=environment, capture_output=True, text=True, errors="replace",
                 timeout=patient(task.seconds + GRACE_SECONDS), check=False,
             )  # fmt: skip
-            status, said = done.returncode, done.stdout + done.stderr
+            # An exception is on stdout, and of what was said the end is shown.
+            status, said = done.returncode, done.stderr + done.stdout
         except subprocess.TimeoutExpired as hung:
             status, said = -1, f"hung; it said: {hung.stderr!r}"
         current = Path(folder, CURRENT)
@@ -254,6 +258,21 @@ def replay(name: str, path: Path) -> int:
     """Run one input."""
     load(name).check(path.read_bytes())
     print("passes")
+    return 0
+
+
+def begin() -> int:
+    """Run every target with an empty input and with its seeds, in this process."""
+    for name in TARGETS:
+        target = load(name)
+        seeds = target.seeds()
+        for data in (b"", *seeds):
+            try:
+                target.check(data)
+            except BaseException:
+                print(f"FAILED {name}: {data!r}", flush=True)
+                raise
+        print(f"{name}: {len(seeds)} seeds")
     return 0
 
 

@@ -29,6 +29,8 @@ TARGETS = {
     "store": ("disk", "check_store", "damage_seeds"),
     "stream-log": ("disk", "check_stream_log", "damage_seeds"),
     "ldap": ("network", "check_ldap", "ldap_seeds"),
+    "link-frames": ("cluster_links", "check_link_frames", "link_frame_seeds"),
+    "node-links": ("cluster_links", "check_link", "link_seeds"),
     "proxy": ("network", "check_proxy", "proxy_seeds"),
     "tokens": ("network", "check_tokens", "token_seeds"),
     "keys": ("network", "check_keys", "key_seeds"),

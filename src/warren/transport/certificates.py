@@ -1,9 +1,11 @@
-"""The user that a verified client certificate names, for the EXTERNAL mechanism.
+"""What a verified certificate names: the user, for the EXTERNAL mechanism, and the hosts.
 
-As RabbitMQ's ssl_cert_login_from: the whole subject, its common name, or a subject alternative name.
+The user is as in RabbitMQ's ssl_cert_login_from: the whole subject, its common name, or a subject alternative
+name.
 """
 
 from enum import Enum
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 # The short names of RFC 4514 §3, and OpenSSL's names of the others.
 _SHORT_NAMES = {
@@ -55,6 +57,22 @@ def distinguished_name(certificate: Certificate) -> str:
     return ",".join(reversed(parts))
 
 
+def is_issued_for(certificate: Certificate, host: str) -> bool:
+    """True if a subject alternative name of the certificate is `host`, as RFC 6125 compares them.
+
+    A name with an asterisk in the place of its first label is for all hosts that differ in that label.
+    """
+    names = _pairs(certificate.get("subjectAltName"))
+    try:
+        address = ip_address(host)
+    except ValueError:
+        wanted = host.lower().rstrip(".")
+        _, _, domain = wanted.partition(".")
+        found = {value.lower() for kind, value in names if kind == "DNS"}
+        return wanted in found or (domain != "" and f"*.{domain}" in found)
+    return any(kind == "IP Address" and _is_address(value, address) for kind, value in names)
+
+
 def _subject(certificate: Certificate) -> list[tuple[str, str]]:
     subject = certificate.get("subject")
     if not isinstance(subject, tuple):
@@ -76,3 +94,10 @@ def _escape(value: str) -> str:
     if escaped.endswith(" "):
         escaped = escaped[:-1] + "\\ "
     return escaped
+
+
+def _is_address(text: str, address: IPv4Address | IPv6Address) -> bool:
+    try:
+        return ip_address(text.strip()) == address
+    except ValueError:
+        return False

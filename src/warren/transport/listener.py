@@ -92,10 +92,19 @@ class Listener:
 
     async def start(self) -> None:
         """Listen; OSError if the address cannot be used."""
-        settings = self.settings
-        for listening in bind(settings.host, settings.port, settings.backlog):
-            self.addresses.append(listening.getsockname()[:2])
-            self._servers.append(await self._serve(listening))
+        await self._listen(self.settings.port)
+
+    async def suspend(self) -> None:
+        """Refuse clients until `resume`; those that have not finished their handshake are dropped."""
+        await self.stop()
+        self._servers.clear()
+        for protocol in [one for one in self._connections if one.is_half_open]:
+            protocol.abort()
+
+    async def resume(self) -> None:
+        """Accept clients again at the same addresses; OSError if they cannot be used."""
+        if not self._servers:
+            await self._listen(self.addresses[0][1])
 
     async def stop(self) -> None:
         """Stop accepting clients; open connections remain."""
@@ -141,6 +150,12 @@ class Listener:
                 self.opened(protocol)
 
     # --- private ------------------------------------------------------------------------------
+
+    async def _listen(self, port: int) -> None:
+        sockets = bind(self.settings.host, port, self.settings.backlog)
+        self.addresses = [listening.getsockname()[:2] for listening in sockets]
+        for listening in sockets:
+            self._servers.append(await self._serve(listening))
 
     def _protocol(self, ends: ProxiedEnds | None = None) -> AmqpProtocol:
         return AmqpProtocol(self, self._loop_context, ends, send_timeout_ms=self.settings.send_timeout_ms)

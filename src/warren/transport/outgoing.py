@@ -9,7 +9,8 @@ import os
 import socket
 import ssl
 import stat
-from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from warren.blocking.tls import TlsNames, client_context, refusal_hint
 from warren.client.connection import ClientConnection, ClientPhase, ConnectionListener
@@ -25,12 +26,14 @@ from warren.limits_relay import (
 )
 from warren.model.coroutine_driver import drive
 from warren.session.peer import Peer
+from warren.transport.host_socket import (
+    Address,
+    HostUnreachable,
+    addresses_of,
+    connect_to_one,
+    failure_reason,
+)
 from warren.transport.protocol import AmqpProtocol, ConnectionRegistry, LoopContext
-
-# A family of addresses, and an address of it.
-_Address: TypeAlias = tuple[
-    socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
-]
 
 _NAMES = TlsNames(
     ca_file="cacertfile", cert_file="certfile", key_file="keyfile", key_password="password"
@@ -52,13 +55,16 @@ class OutgoingConnections:
 
         Raises BrokerRefused; if it fails or is cancelled, its socket is closed.
         """
+        login = _login(target, name)
+        if not login.mechanisms:
+            raise BrokerRefused("its URI has no user and password, and a link has no default ones")
         timeout_ms = min(target.timeout_ms or CLIENT_HANDSHAKE_MS, CLIENT_HANDSHAKE_MS_MAX)
         if self.maximum is not None and len(self.protocols) + self._attempts >= self.maximum:
             raise BrokerRefused(
                 f"this node has no more than {self.maximum} connections to other brokers: "
                 "raise its limit on file descriptors"
             )
-        attempt = _Attempt(self, target, _login(target, name, timeout_ms), listener)
+        attempt = _Attempt(self, target, replace(login, handshake_ms=timeout_ms), listener)
         self._attempts += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -123,43 +129,18 @@ class _Attempt(ConnectionRegistry):
                 connected.close()
         return self._connection
 
-    async def _addresses(self) -> list[_Address]:
-        """Resolve the name of the host without blocking the loop."""
-        loop = asyncio.get_running_loop()
-        target = self._target
+    async def _addresses(self) -> list[Address]:
         try:
-            found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError) as error:
-            raise self._failed(_reason(error)) from None
-        return [(family, address) for family, _, _, _, address in found]
+            return await addresses_of(self._target.host, self._target.port)
+        except HostUnreachable as error:
+            raise self._failed(str(error)) from None
 
-    async def _connect(self, addresses: list[_Address]) -> socket.socket:
-        """Connect to the first of `addresses` that accepts; a silent one leaves time for the others."""
+    async def _connect(self, addresses: list[Address]) -> socket.socket:
         self._phase = f"connection to {self._where}"
-        loop = asyncio.get_running_loop()
-        ends_at = loop.time() + self._login.handshake_ms / 1000
-        errors = []
-        for place, (family, address) in enumerate(addresses):
-            share_s = (ends_at - loop.time()) / (len(addresses) - place)
-            connecting = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                connecting.setblocking(False)
-                connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connecting.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                async with asyncio.timeout(share_s):
-                    await loop.sock_connect(connecting, address)
-            except TimeoutError:
-                connecting.close()
-                errors.append(f"no answer within {round(share_s * 1000)} ms")
-            except OSError as error:
-                connecting.close()
-                errors.append(_reason(error))
-            except BaseException:
-                connecting.close()
-                raise
-            else:
-                return connecting
-        raise self._failed("; ".join(dict.fromkeys(errors)) or "it has no address")
+        try:
+            return await connect_to_one(addresses, self._login.handshake_ms / 1000)
+        except HostUnreachable as error:
+            raise self._failed(str(error)) from None
 
     async def _start(self, connected: socket.socket, protocol: AmqpProtocol) -> None:
         """Perform the handshake of TLS, if any, and start `protocol`. Raises BrokerRefused."""
@@ -181,7 +162,7 @@ class _Attempt(ConnectionRegistry):
             text = f"the certificate of the broker is not accepted: {error.verify_message}"
             raise self._failed(text + self._hint(error)) from None
         except (OSError, ValueError) as error:
-            raise self._failed(_reason(error) + self._hint(error)) from None
+            raise self._failed(failure_reason(error) + self._hint(error)) from None
 
     def _failed(self, reason: str) -> BrokerRefused:
         return BrokerRefused(f"{self.phase()}: {reason}")
@@ -219,18 +200,18 @@ class _Attempt(ConnectionRegistry):
         self._outgoing.protocols.discard(protocol)
 
 
-def _login(target: Target, name: str, timeout_ms: int) -> ClientLogin:
+def _login(target: Target, name: str) -> ClientLogin:
+    """Return how to log in; without a mechanism if the URI has nothing to log in with."""
     return ClientLogin(
         capabilities=(*CAPABILITIES, LINK_CAPABILITY),
         user=target.user,
         password=target.password,
         vhost=target.vhost,
         connection_name=name,
-        mechanisms=target.mechanisms,
+        mechanisms=tuple(one for one in target.mechanisms if one != PLAIN or target.user),
         heartbeat_s=LINK_HEARTBEAT_S if target.heartbeat_s is None else target.heartbeat_s,
         frame_size_max=target.frame_size_max,
         channels_max=target.channels_max,
-        handshake_ms=timeout_ms,
     )
 
 
@@ -285,18 +266,8 @@ def _check_file(name: str, file: str) -> None:
     try:
         found = os.stat(file)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{name} {file}: {_reason(error)}") from None
+        raise ValueError(f"{name} {file}: {failure_reason(error)}") from None
     if not stat.S_ISREG(found.st_mode):
         raise ValueError(f"{name} {file}: not a file")
     if found.st_size > CLIENT_TLS_FILE_SIZE_MAX:
         raise ValueError(f"{name} {file}: larger than {CLIENT_TLS_FILE_SIZE_MAX} bytes")
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or str(error)).lower().replace("_", " ")
-    if not isinstance(error, OSError):
-        return str(error).lower()
-    # uvloop's text of a refused connection has the address instead of the reason.
-    text = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-    return (text or str(error)).lower()

@@ -127,15 +127,15 @@ class Tls:
         self._settings = settings
         self._files = [name for name in _file_names(settings) if name]
         self._stamps = self._stamp()
-        self._newest = _context(settings)
+        # Each connection takes it when it is accepted. A callback of the handshake, which could exchange it,
+        # would make Python print a trace for a server name that is not ASCII.
         self.context = _context(settings)
-        self.context.sni_callback = self._hand_over
 
     def reload(self) -> bool:
         """Load the files again; if they are not usable, log it and keep the current context."""
         self._stamps = self._stamp()
         try:
-            self._newest = _context(self._settings)
+            self.context = _context(self._settings)
         except TlsError as error:
             logger.error("cannot reload certificates, the old ones stay in use: %s", error)
             return False
@@ -167,11 +167,6 @@ class Tls:
         return login_name(
             dict(certificate), settings.login_from, settings.login_san_type, settings.login_san_index
         )
-
-    def _hand_over(
-        self, connecting: ssl.SSLSocket | ssl.SSLObject, server_name: str | None, context: ssl.SSLContext
-    ) -> None:
-        connecting.context = self._newest
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:
         return [_stamp(name) for name in self._files]

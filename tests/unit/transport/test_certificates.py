@@ -1,6 +1,6 @@
 """User names from certificates."""
 
-from warren.transport.certificates import LoginFrom, distinguished_name, login_name
+from warren.transport.certificates import LoginFrom, distinguished_name, is_issued_for, login_name
 
 CERTIFICATE: dict[str, object] = {
     "subject": (
@@ -33,3 +33,18 @@ def test_a_subject_alternative_name_is_chosen_by_type_and_index() -> None:
 def test_a_certificate_without_the_part_has_no_user_name() -> None:
     assert login_name({}, LoginFrom.DISTINGUISHED_NAME) is None
     assert login_name({}, LoginFrom.COMMON_NAME) is None
+
+
+def test_a_certificate_is_for_the_hosts_among_its_alternative_names() -> None:
+    certificate: dict[str, object] = {
+        "subject": ((("commonName", "c.example"),),),
+        "subjectAltName": (
+            ("DNS", "A.example"), ("DNS", "*.b.example"), ("IP Address", "10.0.0.1"), ("IP Address", "::1"),
+            ("IP Address", "unusual"), ("email", "d.example"),
+        ),
+    }  # fmt: skip
+    for host in ("a.example", "A.EXAMPLE.", "node.b.example", "10.0.0.1", "0:0::1"):
+        assert is_issued_for(certificate, host)
+    for host in ("b.example", "x.y.b.example", "c.example", "d.example", "10.0.0.2", "*.b.example.org", ""):
+        assert not is_issued_for(certificate, host)
+    assert not is_issued_for({}, "a.example")

@@ -1,0 +1,122 @@
+"""Frames on a connection between two nodes.
+
+    frame │ size u32 │ kind u8 │ flags u8 │ checksum u32 │ body, `size` bytes │
+
+All numbers are big-endian. The checksum is CRC-32C over size, kind, flags and body. A frame is refused at its
+head if it is larger than the connection accepts, so that nothing is allocated for it.
+"""
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+
+from google_crc32c import extend
+from google_crc32c import value as checksum_of
+from msgspec import Struct
+
+from warren.limits_cluster import CLUSTER_FRAME_SIZE_MAX, CLUSTER_UNPROVEN_SIZE_MAX
+
+_HEAD = struct.Struct(">IBBI")
+# What the checksum covers of the head: its first bytes.
+_COVERED = struct.Struct(">IBB")
+# Bytes of a frame beside its body.
+LINK_FRAME_OVERHEAD = _HEAD.size
+# The flag of the last part of a payload; no other flag is defined.
+LAST_PART = 1
+
+
+class LinkFrameKind(IntEnum):
+    """The kinds of frames."""
+
+    HELLO = 1
+    PROOF = 2
+    REFUSAL = 3
+    PING = 4
+    BEGIN = 5
+    PART = 6
+    OBEYED = 7
+    WANT = 8
+
+
+_KINDS = {int(kind): kind for kind in LinkFrameKind}
+
+
+class LinkFrameError(Exception):
+    """A peer has sent what is not a valid frame, or not the expected one; its connection is closed."""
+
+
+class LinkFrame(Struct, frozen=True):
+    """One frame."""
+
+    kind: LinkFrameKind
+    body: bytes
+    flags: int = 0
+
+
+def encode_frame(kind: LinkFrameKind, *pieces: bytes, flags: int = 0) -> bytes:
+    """Return the frame with the body that the pieces are together."""
+    size = sum(map(len, pieces))
+    assert size <= CLUSTER_FRAME_SIZE_MAX
+    checksum = checksum_of(_COVERED.pack(size, kind, flags))
+    for piece in pieces:
+        checksum = extend(checksum, piece)
+    return b"".join((_HEAD.pack(size, kind, flags, checksum), *pieces))
+
+
+class LinkFrameReader:
+    """Cuts what is read from a connection into frames; an incomplete frame is kept."""
+
+    __slots__ = ("_allowance", "_needed", "_pending")
+
+    def __init__(self) -> None:
+        # The begin of a frame, and how many bytes of it are needed to go on.
+        self._pending = bytearray()
+        self._needed = 0
+        # How many bytes may still be sent before the proof; None after it.
+        self._allowance: int | None = CLUSTER_UNPROVEN_SIZE_MAX
+
+    def proved(self) -> None:
+        """Accept frames of the usual size from now on, also behind the one that was cut last."""
+        self._allowance = None
+
+    def cut(self, data: bytes) -> Iterator[LinkFrame]:
+        """Yield the frames that `data` completes; LinkFrameError at the first that is not valid."""
+        if self._pending:
+            self._pending += data
+            if len(self._pending) < self._needed:
+                return
+            data = bytes(self._pending)
+            self._pending.clear()
+        start, needed = 0, LINK_FRAME_OVERHEAD
+        try:
+            while len(data) - start >= LINK_FRAME_OVERHEAD:
+                size, kind, flags, checksum = _HEAD.unpack_from(data, start)
+                needed = LINK_FRAME_OVERHEAD + size
+                self._check_size(size)
+                if len(data) - start < needed:
+                    break
+                body = data[start + LINK_FRAME_OVERHEAD : start + needed]
+                if extend(checksum_of(data[start : start + _COVERED.size]), body) != checksum:
+                    raise LinkFrameError("a frame has a wrong checksum")
+                start += needed
+                needed = LINK_FRAME_OVERHEAD
+                yield self._frame(kind, flags, body)
+        finally:
+            self._pending += data[start:]
+            self._needed = needed
+
+    def _check_size(self, size: int) -> None:
+        """Refuse a frame at its head."""
+        if size > CLUSTER_FRAME_SIZE_MAX:
+            raise LinkFrameError(f"a frame of {size} bytes is larger than {CLUSTER_FRAME_SIZE_MAX}")
+        if self._allowance is not None and LINK_FRAME_OVERHEAD + size > self._allowance:
+            raise LinkFrameError(f"more than {CLUSTER_UNPROVEN_SIZE_MAX} bytes before the proof")
+
+    def _frame(self, kind: int, flags: int, body: bytes) -> LinkFrame:
+        if self._allowance is not None:
+            self._allowance -= LINK_FRAME_OVERHEAD + len(body)
+        if kind not in _KINDS:
+            raise LinkFrameError(f"a frame has the unknown kind {kind}")
+        if flags and (flags != LAST_PART or kind != LinkFrameKind.PART):
+            raise LinkFrameError(f"a frame of kind {_KINDS[kind].name} has the flags {flags:#x}")
+        return LinkFrame(_KINDS[kind], body, flags)

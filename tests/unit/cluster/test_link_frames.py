@@ -1,0 +1,104 @@
+"""Frames between nodes: cut from a stream in any pieces, and refused before anything is allocated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warren.cluster.link_frames import (
+    LAST_PART,
+    LINK_FRAME_OVERHEAD,
+    LinkFrame,
+    LinkFrameError,
+    LinkFrameKind,
+    LinkFrameReader,
+    encode_frame,
+)
+from warren.limits_cluster import CLUSTER_FRAME_SIZE_MAX, CLUSTER_UNPROVEN_SIZE_MAX
+
+PING = encode_frame(LinkFrameKind.PING, b"digest")
+
+
+def proven_reader() -> LinkFrameReader:
+    reader = LinkFrameReader()
+    reader.proved()
+    return reader
+
+
+def test_a_frame_has_the_documented_layout() -> None:
+    assert PING.hex() == "0000000604009428efb4" + b"digest".hex()
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(LinkFrameKind), st.binary(max_size=40)), max_size=6),
+    st.integers(min_value=1, max_value=60),
+)
+def test_frames_are_the_same_however_the_stream_is_cut(
+    sent: list[tuple[LinkFrameKind, bytes]], step: int
+) -> None:
+    stream = b"".join(encode_frame(kind, body) for kind, body in sent)
+    reader = proven_reader()
+    pieces = [stream[start : start + step] for start in range(0, len(stream), step)]
+    found = [frame for piece in pieces for frame in reader.cut(piece)]
+    assert found == [LinkFrame(kind, body) for kind, body in sent]
+
+
+def test_the_flag_of_the_last_part_is_kept() -> None:
+    frame = encode_frame(LinkFrameKind.PART, b"he", b"ad", flags=LAST_PART)
+    assert list(proven_reader().cut(frame)) == [LinkFrame(LinkFrameKind.PART, b"head", LAST_PART)]
+
+
+@pytest.mark.parametrize("bit", range(8 * len(PING)))
+def test_no_changed_bit_goes_unnoticed(bit: int) -> None:
+    changed = bytearray(PING)
+    changed[bit // 8] ^= 1 << bit % 8
+    reader = proven_reader()
+    try:
+        found = list(reader.cut(bytes(changed)))
+    except LinkFrameError:
+        return
+    # The size grew: the frame is not complete.
+    assert found == []
+    assert bit < 32
+
+
+def test_frames_before_one_that_is_not_valid_are_read() -> None:
+    frames = proven_reader().cut(PING + PING[:-1] + b"?")
+    assert next(frames).body == b"digest"
+    with pytest.raises(LinkFrameError, match="wrong checksum"):
+        next(frames)
+
+
+def test_a_frame_of_an_unknown_kind_is_refused_by_name() -> None:
+    unknown = encode_frame(99, b"")  # type: ignore[arg-type]
+    with pytest.raises(LinkFrameError, match="the unknown kind 99"):
+        list(proven_reader().cut(unknown))
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"), [(LinkFrameKind.PING, LAST_PART), (LinkFrameKind.PART, 2), (LinkFrameKind.PART, 3)]
+)
+def test_an_undefined_flag_is_refused(kind: LinkFrameKind, flags: int) -> None:
+    with pytest.raises(LinkFrameError, match=f"{kind.name} has the flags"):
+        list(proven_reader().cut(encode_frame(kind, b"", flags=flags)))
+
+
+def test_a_frame_that_is_too_large_is_refused_at_its_head() -> None:
+    largest = encode_frame(LinkFrameKind.PART, bytes(CLUSTER_FRAME_SIZE_MAX))
+    assert len(next(proven_reader().cut(largest)).body) == CLUSTER_FRAME_SIZE_MAX
+    head = (CLUSTER_FRAME_SIZE_MAX + 1).to_bytes(4, "big") + largest[4:LINK_FRAME_OVERHEAD]
+    with pytest.raises(LinkFrameError, match="larger than"):
+        list(proven_reader().cut(head))
+
+
+def test_little_may_be_sent_before_the_proof_and_much_after_it() -> None:
+    reader = LinkFrameReader()
+    half = encode_frame(LinkFrameKind.HELLO, bytes(CLUSTER_UNPROVEN_SIZE_MAX // 2 - LINK_FRAME_OVERHEAD))
+    assert len(list(reader.cut(half + half))) == 2
+    with pytest.raises(LinkFrameError, match="before the proof"):
+        list(reader.cut(PING[:LINK_FRAME_OVERHEAD]))
+    reader = LinkFrameReader()
+    frames = reader.cut(half + half + PING)
+    assert [next(frames), next(frames)]
+    # The frame behind the proof may be in the same read.
+    reader.proved()
+    assert next(frames).body == b"digest"
