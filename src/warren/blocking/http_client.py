@@ -67,7 +67,8 @@ class HttpClient:
     def __init__(self, target: HttpTarget, timeout_s: float, context: ssl.SSLContext | None = None) -> None:
         """`context` is needed for TLS. Raises ValueError if the host is not a host name."""
         self._target = target
-        self._timeout_s = timeout_s
+        # Of connecting, and of each read, of the requests that follow.
+        self.timeout_s = timeout_s
         self._context = context
         self._pool = self._new_pool()
         token = base64.b64encode(f"{target.user}:{target.password}".encode("utf-8", "surrogateescape"))
@@ -136,6 +137,7 @@ class HttpClient:
                 self._target.prefix + path,
                 body,
                 dict(headers),
+                timeout=urllib3.Timeout(connect=self.timeout_s, read=self.timeout_s),
                 retries=False,
                 redirect=False,
                 preload_content=False,
@@ -147,11 +149,10 @@ class HttpClient:
 
     def _new_pool(self) -> urllib3.HTTPConnectionPool:
         host, port = self._target.host, self._target.port
-        timeout = urllib3.Timeout(connect=self._timeout_s, read=self._timeout_s)
         size = HTTP_CLIENT_IDLE_MAX
         if not self._target.is_tls:
-            return urllib3.HTTPConnectionPool(host, port, timeout, size)
-        return urllib3.HTTPSConnectionPool(host, port, timeout, size, ssl_context=self._context)
+            return urllib3.HTTPConnectionPool(host, port, maxsize=size)
+        return urllib3.HTTPSConnectionPool(host, port, maxsize=size, ssl_context=self._context)
 
 
 def _cause(error: HTTPError) -> OSError | HTTPException:

@@ -158,10 +158,10 @@ def take_batch(queue: TakingQueue, taken: list[Delivery | None], count: int, byt
 def extend_ranges(
     queue: TakingQueue, deliveries: list[Delivery | None], first: int, found: list[int]
 ) -> None:
-    """Append to `found` the begin and end of each range of places of `deliveries`, from number `first` on."""
+    """Append to `found` the begin and end of each range of lasting places of `deliveries` from `first` on."""
     for number in range(first, len(deliveries)):
         delivery: Delivery = deliveries[number]  # type: ignore[assignment]
-        place = queue.place_of(delivery)
+        place = queue.lasting_place(queue.place_of(delivery))
         if found and found[-1] == place:
             found[-1] = place + 1
         else:

@@ -29,8 +29,6 @@ cdef class ClassicQueue(TakingQueue):
     cdef int64_t _attempts_max
     cdef UnackedPager _unacked_pager
     cdef bint _has_kept_ttls
-    # True after the active consumer was cancelled, until something is settled or comes.
-    cdef bint _is_held_back
     cdef object _ttl_record
     cdef object _position_starts
 
@@ -68,6 +66,7 @@ cdef class ClassicQueue(TakingQueue):
     cdef _drop_overflow(self)
     cdef _dead_letter(self, Message message, str reason)
     cdef _dead_letter_delivery(self, Delivery delivery, str reason)
+    cdef _drop_expired(self, int64_t now)
     cdef bint _has_expired(self) except -1
     cdef _wake_by(self, int64_t when)
     @cython.locals(when=int64_t, unused_until=int64_t)

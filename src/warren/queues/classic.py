@@ -45,7 +45,6 @@ class ClassicQueue(TakingQueue):
         "_consumers",
         "_expires_ms",
         "_has_kept_ttls",
-        "_is_held_back",
         "_length_max",
         "_position_starts",
         "_ready",
@@ -63,7 +62,6 @@ class ClassicQueue(TakingQueue):
         self._wake_when = _NONE
         self._consumers = ConsumerSet(is_single_active=settings.single_active_consumer)
         self._sole: Consumer | None = None
-        self._is_held_back = False
         self._ready = self._new_backlog(lambda _: MessageBacklog())
         # None if none of its messages is stored on disk.
         self._unacked_pager: UnackedPager | None = None
@@ -232,14 +230,11 @@ class ClassicQueue(TakingQueue):
             self._wake_by(ready.push_deadline(message, self._ttl_ms))
         if self._length_max >= 0 or self._bytes_max >= 0:
             self._drop_overflow()
-        if self._is_held_back:
-            self.pump()
 
     def pump(self) -> None:
         """Deliver ready messages to ready consumers."""
         ready = self._ready
         self._sole = None
-        self._is_held_back = False
         if self._wake_when >= 0 and self._wake_when <= self._host.turn.now():
             self.expire()
         while ready.count and ready.is_deliverable():
@@ -403,14 +398,7 @@ class ClassicQueue(TakingQueue):
 
     def consumer_ready(self, consumer: Consumer) -> None:
         """Unpark `consumer`, which can take messages again, and deliver ready messages."""
-        if (self._consumers.unpark(consumer) or self._is_held_back) and self._ready.count:
-            self.pump()
-
-    def hold_back(self) -> None:
-        """Deliver nothing to a new active consumer yet, if there is one."""
-        if self._consumers.is_single_active and self._ready.count:
-            self._is_held_back = True
-        else:
+        if self._consumers.unpark(consumer) and self._ready.count:
             self.pump()
 
     def unpark(self, consumer: Consumer) -> None:
@@ -460,16 +448,20 @@ class ClassicQueue(TakingQueue):
         if self.is_deleted or self._wake_when < 0 or now < self._wake_when:
             return
         self._wake_when = _NONE
-        while (message := self._ready.pop_expired(now, self._ttl_ms)) is not None:
-            if not self.is_dirty:
-                self.mark_stats_dirty()
-            self._dead_letter(message, "expired")
+        self._drop_expired(now)
         if self._has_kept_ttls and not self._ready.count and not self.unacked_count:
             self._forget_ttls()
         if self._expires_ms >= 0 and self.is_unused and self.used_at + self._expires_ms <= now:
             self._host.delete_queue(self)
         else:
             self._schedule()
+
+    def _drop_expired(self, now: int) -> None:
+        """Dead-letter or drop all messages that have expired at `now` (ms)."""
+        while (message := self._ready.pop_expired(now, self._ttl_ms)) is not None:
+            if not self.is_dirty:
+                self.mark_stats_dirty()
+            self._dead_letter(message, "expired")
 
     def _keep_ttl(self, ttl_ms: int) -> None:
         """Keep the time to live of present messages if that of new ones, `ttl_ms`, differs."""

@@ -1,8 +1,8 @@
 """Dead-letter headers: x-death, the first and last death, and the detection of cycles.
 
-As in RabbitMQ 3.10.8, measured, with the x-last-death headers of 4.x: there is one entry for each pair of
-queue and reason, newest first; another death of the same pair increments its count and moves it to the front,
-keeping its first time. The other entries are reversed at every death: [a], [b, a], [c, a, b], [d, b, a, c].
+As in RabbitMQ 4: there is one entry for each pair of queue and reason, newest first; another death of the
+same pair increments its count and moves it to the front, keeping its first time. RabbitMQ 3.10.8 reverses
+the other entries at every death, so that it cannot tell which deaths a rejection came after.
 
 As in RabbitMQ 4, death headers set by clients are ignored: a flag of the message says who wrote them.
 """
@@ -38,7 +38,7 @@ class DeadLetter(Struct, frozen=True):
     """A message to be republished after its death, and the queues excluded as a cycle.
 
     These are queues in which it died since a client last rejected it: without a client it would circulate for
-    ever.
+    ever. None are if it was rejected now.
     """
 
     message: Message
@@ -115,7 +115,7 @@ def _counted(entry: Table, entries: list[Table]) -> list[Table]:
         entry["count"] = (count if isinstance(count, int) else 0) + 1
     if len(entries) < 2:
         return [entry, *(group[0] for group in groups.values())]
-    return [entry, *(_summed(group) for group in reversed(groups.values()))]
+    return [entry, *map(_summed, groups.values())]
 
 
 def _summed(group: list[Table]) -> Table:

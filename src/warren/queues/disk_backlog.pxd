@@ -91,8 +91,8 @@ cdef class DiskBacklog(Backlog):
     @cython.final
     cdef _unspill(self, Message message)
     @cython.final
-    cdef _finish(self, uint64_t first, uint64_t end)
-    cdef finish_range(self, uint64_t first, uint64_t end)
+    cdef _finish(self, uint64_t first, uint64_t end, int64_t byte_count)
+    cdef finish_range(self, uint64_t first, uint64_t end, int64_t byte_count)
     cdef note_delivered(self, uint64_t end)
     cdef discard_index(self, PagedIndex index)
     @cython.final

@@ -290,10 +290,10 @@ class DiskBacklog(Backlog):
         byte_count -= self._release_all(messages.places, messages.base)
         if tail is not None:
             index = tail.index
-            if index.count:
-                self._finish(index.first_position(), index.end())
-                self.discard_index(index)
             byte_count -= self._release_all(tail.recent, tail.recent_base)
+            if index.count:
+                self._finish(index.first_position(), index.end(), byte_count)
+                self.discard_index(index)
             self._uncount(index.count, byte_count)
         messages.clear()
         self.count = 0
@@ -424,18 +424,22 @@ class DiskBacklog(Backlog):
         self._spilled_count -= 1
         self._spilled_bytes -= body_size_of(message)
 
-    def _finish(self, first: int, end: int) -> None:
-        """Settle the positions from `first` up to `end` in the store, except those taken out before."""
+    def _finish(self, first: int, end: int, byte_count: int) -> None:
+        """Settle the positions from `first` up to `end` in the store, except those taken out before.
+
+        `byte_count` is the size of the bodies of their messages.
+        """
         for position in sorted(self._out or ()):
             if first <= position < end:
                 if first < position:
-                    self.finish_range(first, position)
+                    self.finish_range(first, position, byte_count)
+                    byte_count = 0
                 first = position + 1
         if first < end:
-            self.finish_range(first, end)
+            self.finish_range(first, end, byte_count)
 
-    def finish_range(self, first: int, end: int) -> None:
-        """Settle the positions from `first` up to `end` in the store."""
+    def finish_range(self, first: int, end: int, byte_count: int) -> None:
+        """Settle the positions from `first` up to `end` in the store; with others they have `byte_count`."""
         self._stores.persistent.finish(self._cursor, first, end)
 
     def _uncount(self, count: int, byte_count: int) -> None:

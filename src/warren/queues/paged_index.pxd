@@ -36,6 +36,11 @@ cdef class PagedIndex:
     cpdef bint holds(self, uint64_t position) except -1
     @cython.locals(block=IndexBlock, location=uint64_t)
     cpdef uint64_t take(self, uint64_t position) except? 0
+    @cython.locals(
+        block=IndexBlock, number=Py_ssize_t, positions=Column, all_locations=Column, locations=Column,
+        place=Py_ssize_t, location=uint64_t
+    )
+    cpdef tuple columns(self)
     @cython.locals(locations=Column)
     cdef _trim(self, IndexBlock block)
     @cython.locals(number=Py_ssize_t, block=IndexBlock)

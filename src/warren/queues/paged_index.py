@@ -111,13 +111,29 @@ class PagedIndex:
         return block is not None and block.locations.get(position - block.first) != 0
 
     def take(self, position: int) -> int:
-        """Remove the message at `position`, which is in the index, and return its location."""
-        block: IndexBlock = self._block_of(position)  # type: ignore[assignment]
+        """Remove the message at `position` and return its location; 0 if it is not in the index."""
+        block = self._block_of(position)
+        if block is None:
+            return 0
         location = block.locations.get(position - block.first)
-        block.locations.put(position - block.first, 0)
-        self.count -= 1
-        self._trim(self._blocks.get(0))  # type: ignore[arg-type]
+        if location:
+            block.locations.put(position - block.first, 0)
+            self.count -= 1
+            self._trim(self._blocks.get(0))  # type: ignore[arg-type]
         return location
+
+    def columns(self) -> tuple[Column, Column]:
+        """The positions of all messages, in order, and their locations."""
+        positions, all_locations = Column(), Column()
+        for number in range(self._blocks.count):
+            block: IndexBlock = self._blocks.get(number)  # type: ignore[assignment]
+            locations = block.locations
+            for place in range(block.passed, locations.count):
+                location = locations.get(place)
+                if location:
+                    positions.append(block.first + place)
+                    all_locations.append(location)
+        return positions, all_locations
 
     def _trim(self, block: IndexBlock) -> None:
         """Advance the front, which is in `block`, over empty places."""

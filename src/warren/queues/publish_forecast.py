@@ -5,7 +5,7 @@ from enum import Enum
 from msgspec import Struct
 
 from warren.model.arguments import Overflow
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 
 
 class PublishOutcome(Enum):
@@ -30,7 +30,7 @@ class PublishForecast(Struct, frozen=True, kw_only=True):
     is_dead_lettered: bool = False
 
 
-def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) -> PublishForecast:
+def forecast_publish(queue: VhostQueue, size: int, expiration_ms: int | None) -> PublishForecast:
     """Predict what `queue` would do now with a body of `size` bytes that expires after `expiration_ms`."""
     settings = queue.settings
     if settings.kind == "stream":
@@ -61,13 +61,13 @@ def forecast_publish(queue: LocalQueue, size: int, expiration_ms: int | None) ->
     return PublishForecast(outcome=PublishOutcome.ACCEPTED)
 
 
-def lifetime_ms(queue: LocalQueue, expiration_ms: int | None) -> int | None:
+def lifetime_ms(queue: VhostQueue, expiration_ms: int | None) -> int | None:
     """The time to live of a message in `queue` (ms): the lower of the queue's value and the message's."""
     limits = [limit for limit in (queue.settings.message_ttl_ms, expiration_ms) if limit is not None]
     return min(limits, default=None)
 
 
-def is_taken_at_once(queue: LocalQueue) -> bool:
+def is_taken_at_once(queue: VhostQueue) -> bool:
     """True if a consumer is ready for a message, as far as the queue knows."""
     return (
         queue.is_empty
@@ -76,7 +76,7 @@ def is_taken_at_once(queue: LocalQueue) -> bool:
     )
 
 
-def _excess(queue: LocalQueue, size: int) -> str:
+def _excess(queue: VhostQueue, size: int) -> str:
     """A description of the limit that a message of `size` bytes would exceed; empty if there is room."""
     settings = queue.settings
     if settings.length_max is not None and queue.message_count >= settings.length_max:

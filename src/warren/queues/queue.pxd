@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from warren.flow.credit cimport PublishCredit
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message, body_size_of
@@ -17,6 +18,8 @@ cdef class Consumer:
     cdef public Consumer before
 
     cpdef bint is_ready(self) except -1
+    cpdef int64_t prefetch_limit(self) except -1
+    cpdef int64_t shared_capacity(self) except -1
     cpdef deliver(self, Delivery delivery)
     cpdef deliver_message(self, Message message, bint redelivered)
     cpdef cancelled(self)
@@ -38,10 +41,12 @@ cpdef Delivery new_delivery(Queue queue, Message message, uint64_t position)
 
 cdef class QueueHost(Counters):
     cdef readonly Turn turn
+    cdef public PublishCredit behind
     cdef public int64_t work
     cdef readonly bint is_traced
     cdef public dict dirty
     cdef public Py_ssize_t consumer_count
+    cdef readonly dict holders
     cdef readonly dict kept_counts
     cdef public int64_t confirmed_dead_letters
 
@@ -56,7 +61,6 @@ cdef class Queue:
     cpdef requeue(self, Delivery delivery, int reason=*)
     cpdef reject(self, Delivery delivery)
     cpdef Message outgoing(self, Delivery delivery)
-    cpdef check_return(self)
     cpdef consumer_ready(self, Consumer consumer)
     cpdef pump(self)
     cpdef expire(self)

@@ -8,17 +8,23 @@ What is done for each message never waits: publish, settle, deliver. What is don
 (basic.get, queue.purge, counts, basic.consume) is a coroutine, which a queue on this node ends at once.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from warren.flow.credit import PublishCredit
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.counters import Counters
 from warren.model.message import Message, body_size_of
 from warren.model.turn import Turn
 from warren.queues.queue_counts import QueueCounts
+from warren.wire.table import Value
 
-# The results of `publish`.
+# The results of `publish`. BEHIND is added to one of them, or to one of a virtual host, which has 2 as well.
+# UNAVAILABLE is added to REFUSED if nobody can reach the queue, so that it is as if there were none.
 ACCEPTED = 0
 REFUSED = 1
+BEHIND = 4
+UNAVAILABLE = 8
 # Why a delivery returns to its queue: by basic.nack, basic.recover or an operator, so that nobody says that
 # it has failed; because of the consumer timeout; or because it has failed (RabbitMQ 4.3), from `REJECTED` on:
 # by basic.reject, or the end of its channel. Lower numbers are in `session/subscriber`, for those that leave.
@@ -26,6 +32,8 @@ NACKED = 2
 TIMED_OUT = 3
 REJECTED = 4
 CHANNEL_ENDED = 5
+# A shared capacity without a limit.
+UNLIMITED = 1 << 40
 
 
 class Consumer:
@@ -47,6 +55,18 @@ class Consumer:
     def is_ready(self) -> bool:
         """True if it can take another message now."""
         raise NotImplementedError
+
+    def prefetch_limit(self) -> int:
+        """How many unacknowledged deliveries it may have; 0 is no limit."""
+        return 0
+
+    def shared_capacity(self) -> int:
+        """How many more deliveries a limit permits that it shares with consumers of other queues."""
+        return UNLIMITED
+
+    def read_arguments(self) -> Mapping[str, Value]:
+        """The arguments of basic.consume that select what it gets of a stream; see `StreamReadOptions`."""
+        return {}
 
     def deliver(self, delivery: "Delivery") -> None:
         """Take `delivery`, which will be settled later."""
@@ -79,6 +99,11 @@ class Delivery:
         self.failures = 0
         self.delivered_at = 0
         self.consumer: Consumer | None = None
+
+    def move(self, queue: "Queue", position: int) -> None:
+        """Belong to `queue` from now on, at `position` of it: the leader of a quorum queue has changed."""
+        self.queue = queue
+        self.position = position
 
 
 def new_delivery(queue: "Queue", message: Message, position: int) -> Delivery:
@@ -118,11 +143,19 @@ class Expirable(Protocol):
         """The scheduled time has come."""
 
 
+class DeliveryHolder(Protocol):
+    """A channel, as its virtual host sees it."""
+
+    def held(self) -> "Iterable[Delivery]":
+        """The deliveries that are not settled."""
+
+
 class QueueHost(Counters):
     """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""
 
     __slots__ = (
-        "confirmed_dead_letters", "consumer_count", "dirty", "is_traced", "kept_counts", "turn", "work",
+        "behind", "confirmed_dead_letters", "consumer_count", "dirty", "holders", "is_traced", "kept_counts",
+        "turn", "work",
     )  # fmt: skip
 
     def __init__(self, turn: Turn) -> None:
@@ -132,6 +165,8 @@ class QueueHost(Counters):
         self.work = 0
         # The running turn, which has the time.
         self.turn = turn
+        # The credit of the queue whose `publish` returned BEHIND last.
+        self.behind: PublishCredit | None = None
         # True while published and delivered messages are traced.
         self.is_traced = False
         # The number of consumers of all its queues.
@@ -142,6 +177,8 @@ class QueueHost(Counters):
         # the number of those that were.
         self.kept_counts: dict[str, int] = {}
         self.confirmed_dead_letters = 0
+        # The channels that have got messages, until they end.
+        self.holders: dict[DeliveryHolder, None] = {}
 
     def take_dirty(self) -> "list[Queue]":
         """The queues whose statistics have changed since the last call."""
@@ -184,6 +221,10 @@ class QueueHost(Counters):
         """Delete `queue`, which has expired or is auto-deleted."""
         raise NotImplementedError
 
+    def end_failed(self, queue: "Queue", error: Exception) -> None:
+        """End `queue`, in which `error` was raised outside of any connection; others go on."""
+        raise error
+
 
 class Queue:
     """The interface of any kind of queue for the virtual host, the router and the channels.
@@ -198,7 +239,9 @@ class Queue:
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Publish `message` to the queue: ACCEPTED or REFUSED.
 
-        `confirmation` is None if the publisher does not use confirms; otherwise see `ConfirmListener`.
+        `confirmation` is None if the publisher does not use confirms; otherwise see `ConfirmListener`. With
+        BEHIND in addition, the publisher should wait for the credit that its host has as `behind`. REFUSED
+        has UNAVAILABLE in addition if the queue is on a node that is away.
         """
         raise NotImplementedError
 
@@ -233,6 +276,12 @@ class Queue:
     def add_consumer(self, consumer: Consumer) -> None:
         """Add `consumer`, which was admitted in this turn."""
         raise NotImplementedError
+
+    async def end_deliveries(self, consumer: Consumer) -> None:
+        """Deliver nothing more to `consumer`, which is removed next; what was sent to it has arrived then.
+
+        Nothing is on its way from a queue on this node.
+        """
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Remove `consumer`; its unacknowledged messages stay with its channel. The queue may be
@@ -271,9 +320,6 @@ class Queue:
     def outgoing(self, delivery: Delivery) -> Message:
         """The message of `delivery` as it is sent to a client, if it was fetched or delivered before."""
         return delivery.message
-
-    def check_return(self) -> None:
-        """Raise an AmqpError if the queue takes no messages back."""
 
     def consumer_ready(self, consumer: Consumer) -> None:
         """Unpark `consumer`, which can take messages again."""

@@ -25,8 +25,10 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     # The readable messages of such a replica, and the size of their bodies.
     readable_count: int = 0
     readable_bytes: int = 0
-    # Messages that exceeded the delivery limit without a dead-letter exchange, and wait for an operator.
+    # Messages that exceeded the delivery limit without a dead-letter exchange, and the size of their bodies:
+    # they wait for an operator.
     quarantined_count: int = 0
+    quarantined_bytes: int = 0
     # Messages that came back and wait until they are ready, and the size of their bodies.
     delayed_count: int = 0
     delayed_bytes: int = 0

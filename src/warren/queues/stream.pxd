@@ -29,7 +29,6 @@ cdef class StreamQueue(LocalQueue):
     cpdef acknowledge(self, Delivery delivery)
     cpdef requeue(self, Delivery delivery, int reason=*)
     cpdef reject(self, Delivery delivery)
-    cpdef check_return(self)
     cpdef consumer_ready(self, Consumer consumer)
     cpdef unpark(self, Consumer consumer)
     @cython.locals(consumer=Consumer, delivery=Delivery)

@@ -13,7 +13,6 @@ acknowledgement only means that the consumer has room for more.
 
 from collections.abc import Callable, Iterator
 
-from warren.errors import AmqpNotImplemented, PreconditionFailed
 from warren.limits import STREAM_SEGMENT_SIZE, STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.blind_copies import without_bcc
@@ -21,8 +20,25 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import HAS_HEADERS, Message, new_message, presume_died
 from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OffsetHeader
-from warren.queues.queue import ACCEPTED, NACKED, Consumer, Delivery, PeekedMessage, QueueHost, new_delivery
+from warren.queues.queue import (
+    ACCEPTED,
+    CHANNEL_ENDED,
+    NACKED,
+    Consumer,
+    Delivery,
+    PeekedMessage,
+    QueueHost,
+    new_delivery,
+)
 from warren.queues.stream_read_options import StreamReadOptions
+from warren.queues.stream_refusals import (
+    GET,
+    PURGE,
+    check_acknowledging,
+    check_prefetching,
+    refuse_positions,
+    unsupported,
+)
 from warren.store.streams.chunk import Chunk, ChunkShape, MessageRun
 from warren.store.streams.stream_log import Retention, StreamLog
 from warren.store.streams.stream_store import StreamStore
@@ -64,6 +80,7 @@ class StreamQueue(LocalQueue):
         self.log = store.log(number)
         store.begin(self.log)
         self.log.listener = self._committed
+        self.log.failed = self._failed
         self._retain()
 
     def apply_settings(self, settings: QueueSettings) -> None:
@@ -225,20 +242,16 @@ class StreamQueue(LocalQueue):
 
     def check_consumer(self, consumer: Consumer) -> None:
         """AmqpNotImplemented for automatic acknowledgement, since a reader must say when it has room."""
-        if consumer.no_ack:
-            raise self._unsupported("automatic acknowledgement")
+        check_acknowledging(self, consumer)
 
-    def check_prefetch(self, count: int) -> None:
-        """PreconditionFailed without a prefetch count, since a reader must say how much it takes at once."""
-        if not count:
-            raise PreconditionFailed(
-                f"consumer prefetch count is not set for 'queue '{self.name}' in vhost '{self.vhost_name}''"
-            )
+    def check_reader(self, consumer: Consumer, prefetch: int) -> None:
+        """AmqpError without acknowledgements or without a prefetch count."""
+        check_acknowledging(self, consumer)
+        check_prefetching(self, prefetch)
 
     def check_positioned(self) -> None:
         """PreconditionFailed: a stream does not remember which positions were published."""
-        name = f"stream '{self.name}' in vhost '{self.vhost_name}'"
-        raise PreconditionFailed(f"{name} cannot receive messages exactly once")
+        refuse_positions(self)
 
     def set_read_options(self, consumer: Consumer, stream_read_options: StreamReadOptions) -> None:
         """Deliver the messages that `stream_read_options` select to `consumer`, which is added next."""
@@ -320,22 +333,31 @@ class StreamQueue(LocalQueue):
             self.mark_stats_dirty()
 
     def requeue(self, delivery: Delivery, reason: int = NACKED) -> None:
-        """Do nothing: the message stays in the stream."""
+        """Do what `acknowledge` does (RabbitMQ 4): the message stays in the stream and does not come back."""
+        if reason != CHANNEL_ENDED:
+            self.acknowledge(delivery)
 
     def reject(self, delivery: Delivery) -> None:
-        """Do nothing: the message stays in the stream."""
+        """Do what `acknowledge` does (RabbitMQ 4)."""
+        self.acknowledge(delivery)
 
-    def check_return(self) -> None:
-        """Raise AmqpNotImplemented: streams take no messages back."""
-        raise self._unsupported("basic.nack and basic.reject")
+    def read_again(self, delivery: Delivery) -> None:
+        """Have its consumer read again from `delivery` on, which no client has seen; `pump` delivers it."""
+        reader = None if delivery.consumer is None else self._readers.get(delivery.consumer)
+        if reader is not None and delivery.position < reader.offset:
+            reader.offset = delivery.position
+            reader.begin = -1
+            if reader in self._waiting:
+                del self._waiting[reader]
+                self._ready[reader] = None
 
     def get(self, no_ack: bool = False) -> Delivery | None:
         """Raise AmqpNotImplemented: streams do not support basic.get."""
-        raise self._unsupported("basic.get")
+        raise unsupported(GET, self)
 
     def clear(self) -> int:
         """Raise AmqpNotImplemented: streams do not support purging."""
-        raise self._unsupported("queue.purge")
+        raise unsupported(PURGE, self)
 
     def peek(self, first: int, count: int) -> list[PeekedMessage]:
         """Up to `count` messages from offset `first` on; unreadable ones are skipped."""
@@ -374,7 +396,16 @@ class StreamQueue(LocalQueue):
         self._tell_watchers()
         return count
 
+    def abandon(self) -> None:
+        """End for good, since an error has broken it or its log."""
+        self._store.abandon(self.log)
+        super().abandon()
+        self._tell_watchers()
+
     # --- private -------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception) -> None:
+        self._host.end_failed(self, error)
 
     def _committed(self) -> None:
         """Deliver newly committed messages."""
@@ -436,12 +467,6 @@ class StreamQueue(LocalQueue):
         message.flags = shape.flags | _HAS_HEADERS
         message.priority = shape.priority
         return message
-
-    def _unsupported(self, what: str) -> AmqpNotImplemented:
-        return AmqpNotImplemented(f"{what} not supported by stream queues {self._described()}")
-
-    def _described(self) -> str:
-        return f"queue '{self.name}' in vhost '{self.vhost_name}'"
 
 
 class _Reader:

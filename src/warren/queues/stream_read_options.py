@@ -18,6 +18,8 @@ from warren.wire.table import Timestamp, Value, type_name
 
 FILTER = "x-stream-filter"
 MATCH_UNFILTERED = "x-stream-match-unfiltered"
+# All arguments of basic.consume that it reads.
+READ_ARGUMENTS = (OFFSET_HEADER, FILTER, MATCH_UNFILTERED)
 _NAMES = ("first", "last", "next")
 _SECOND_MS = 1000
 

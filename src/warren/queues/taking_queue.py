@@ -1,7 +1,7 @@
 """The contract of a queue from which messages can be taken by their places: for leases, moves and searches.
 
-The place of a message never changes, so that a lease that names places finds its messages again after a
-restart.
+The place of a message never changes on a node, and its lasting place is the same on all nodes that may have
+it: leases name messages by lasting places, and find them again after a restart and at the next leader.
 """
 
 from collections.abc import Callable
@@ -45,6 +45,14 @@ class TakingQueue(LocalQueue):
     def place_of(self, delivery: Delivery) -> int:
         """The place of `delivery`, to which it would return; the places are those of `peek`."""
         raise NotImplementedError
+
+    def lasting_place(self, place: int) -> int:
+        """The place that the message at `place` has for all members of a group; `place` without a group."""
+        return place
+
+    def place_here(self, lasting: int) -> int:
+        """The place on this node of the message with the `lasting` place, or of the first one behind it."""
+        return lasting
 
     def last_place(self, message: Message) -> int:
         """The place of `message`, which was the last one published to the queue."""

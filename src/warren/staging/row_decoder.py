@@ -21,7 +21,8 @@ from typing import Any, TypeAlias
 from warren.errors import AmqpError
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, STAGE_ROWS_MAX, STAGED_ROWS_PER_TURN
 from warren.model.message import BODY_END, Message, encode_address
-from warren.session.publish_rules import REPLY_TO, check_expiration
+from warren.queues.reply import REPLY_TO
+from warren.session.publish_rules import check_expiration
 from warren.store.streams.chunk import MessageRun
 from warren.wire.properties import BasicProperties
 from warren.wire.table import encode_table

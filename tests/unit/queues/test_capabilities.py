@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.queues.samples import Host, Reader, sent
 
-from warren.errors import PreconditionFailed
+from warren.errors import AmqpNotImplemented, PreconditionFailed
 from warren.model.arguments import Overflow, QueueSettings
 from warren.queues.capabilities import (
     declared_queue,
@@ -70,9 +70,13 @@ def test_what_the_broker_published_itself_is_counted_by_queues_that_were_declare
 def test_a_stream_refuses_exactly_once_and_a_consumer_without_prefetch() -> None:
     for queue in (CLASSIC, REPLY):
         queue.check_positioned()
-    CLASSIC.check_prefetch(0)
-    STREAM.check_prefetch(1)
+    CLASSIC.check_reader(Reader(no_ack=True), 0)
+    STREAM.check_reader(Reader(), 1)
     with pytest.raises(PreconditionFailed, match=r"^stream 's' in vhost '/' cannot receive messages exactly"):
         STREAM.check_positioned()
     with pytest.raises(PreconditionFailed, match=r"^consumer prefetch count is not set for 'queue 's' in vh"):
-        STREAM.check_prefetch(0)
+        STREAM.check_reader(Reader(), 0)
+    with pytest.raises(
+        AmqpNotImplemented, match=r"^automatic acknowledgement not supported by stream queues"
+    ):
+        STREAM.check_reader(Reader(no_ack=True), 0)

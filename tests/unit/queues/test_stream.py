@@ -10,6 +10,7 @@ from warren.errors import AmqpNotImplemented
 from warren.limits import STREAM_WORK_PER_TURN_MAX
 from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
+from warren.queues.queue import CHANNEL_ENDED
 from warren.queues.stream import StreamQueue
 from warren.queues.stream_read_options import StreamReadOptions
 from warren.store.store_port import StorePort
@@ -219,6 +220,9 @@ def test_requeueing_leaves_a_message_in_the_stream(harness: StreamHarness) -> No
     harness.publish(b"a")
     harness.queue.requeue(reader.unsettled[0])
     harness.queue.reject(reader.unsettled[0])
+    assert harness.queue.acknowledged_count == 2
+    harness.queue.requeue(reader.unsettled[0], CHANNEL_ENDED)
+    assert harness.queue.acknowledged_count == 2
     harness.queue.pump()
     assert bodies(reader) == [b"a"]
     assert harness.queue.message_count == 1
@@ -229,7 +233,6 @@ def test_unsupported_operations_are_refused_by_name(harness: StreamHarness) -> N
     refused = {
         "basic.get": lambda: queue.get(),
         "queue.purge": queue.clear,
-        "basic.nack and basic.reject": queue.check_return,
         "automatic acknowledgement": lambda: queue.check_consumer(Reader(no_ack=True)),
     }
     for what, ask in refused.items():
@@ -296,3 +299,20 @@ def test_a_peek_shows_offsets_and_changes_nothing(harness: StreamHarness) -> Non
     assert harness.queue.peek(5, 3) == []
     assert harness.queue.extent() == [range(5)]
     assert harness.queue.message_count == 5
+
+
+def test_a_reader_reads_again_from_a_delivery_that_no_client_has_seen(harness: StreamHarness) -> None:
+    harness.publish(b"a", b"b", b"c", b"d")
+    reader = harness.consume("first")
+    other = harness.consume("first")
+    assert bodies(reader) == [b"a", b"b", b"c", b"d"]
+    for delivery in reader.unsettled[1:]:
+        harness.queue.read_again(delivery)
+    harness.queue.pump()
+    assert bodies(reader) == [b"a", b"b", b"c", b"d", b"b", b"c", b"d"]
+    assert offsets(reader) == [0, 1, 2, 3, 1, 2, 3]
+    assert bodies(other) == [b"a", b"b", b"c", b"d"]
+    harness.queue.remove_consumer(reader)
+    harness.queue.read_again(reader.unsettled[1])
+    harness.queue.pump()
+    assert len(reader.got) == 7

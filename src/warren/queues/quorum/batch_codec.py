@@ -99,7 +99,7 @@ class HoldReason(IntEnum):
 
 # Looked up once: an attribute of an enum costs as much as the rest of a run.
 _ACKNOWLEDGED = SettleReason.ACKNOWLEDGED
-_REASONS = frozenset(map(int, SettleReason))
+_REASONS = {int(reason): reason for reason in SettleReason}
 # By version, the highest hold.
 HOLD_MAX = {1: HoldReason.QUARANTINED, 2: max(HoldReason), VERSION: max(HoldReason)}
 # The first version in which a message that came back has the time at which it is ready.
@@ -333,28 +333,32 @@ def _held_row(run: HeldRun) -> tuple[int, ...]:
 
 def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
     """The payload of an entry with `commands` and messages at `runs`; QuorumFormatError if invalid."""
-    rows = _rows(commands) if commands else {}
-    batch = QuorumBatch(
-        runs=runs,
-        enqueued=tuple(
-            Enqueue(Enqueuer(node, incarnation), first, count)
-            for node, incarnation, first, count in rows.get(_ENQUEUE, ())
-        ),
-        reaches=tuple(Reach(*_place(key)) for (key,) in rows.get(_REACH, ())),
-        returned=tuple(ReturnedRun(*_place(key), *rest) for key, *rest in rows.get(_RETURN, ())),
-        held=tuple(
-            HeldRun(*_place(key), count, HoldReason(hold)) for key, count, hold in rows.get(_HOLD, ())
-        ),
-        settled=tuple(
-            SettledRun(*_place(key), count, size=size, reason=SettleReason(reason))
-            for key, count, size, reason in rows.get(_SETTLE, ())
-        ),
-        forgotten=tuple(Enqueuer(*row) for row in rows.get(_FORGET, ())),
-    )
+    batch = QuorumBatch(runs=runs)
+    for kind, rows in _rows(commands).items() if commands else ():
+        _take(batch, kind, rows)
     if not _divides(batch.enqueued, runs):
         messages = sum(run.count for run in runs)
         raise QuorumFormatError(1, f"{messages} messages, and numbers for another count")
     return batch
+
+
+def _take(batch: QuorumBatch, kind: int, rows: list[tuple[int, ...]]) -> None:
+    """Set what `batch` has of `kind`: its fields are `rows`."""
+    if kind == _ENQUEUE:
+        batch.enqueued = tuple([Enqueue(Enqueuer(row[0], row[1]), row[2], row[3]) for row in rows])
+    elif kind == _REACH:
+        batch.reaches = tuple([Reach(*_place(row[0])) for row in rows])
+    elif kind == _RETURN:
+        batch.returned = tuple([ReturnedRun(*_place(key), *rest) for key, *rest in rows])
+    elif kind == _HOLD:
+        batch.held = tuple([HeldRun(*_place(row[0]), row[1], HoldReason(row[2])) for row in rows])
+    elif kind == _SETTLE:
+        batch.settled = tuple([
+            SettledRun(*_place(row[0]), row[1], size=row[2], reason=_REASONS[row[3]]) for row in rows
+        ])  # fmt: skip
+    else:
+        assert kind == _FORGET, kind
+        batch.forgotten = tuple([Enqueuer(row[0], row[1]) for row in rows])
 
 
 def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:

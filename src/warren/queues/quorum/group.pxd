@@ -1,57 +1,38 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from warren.model.confirm_listener cimport ConfirmListener
-from warren.model.message cimport StoredMessage, body_size_of
-from warren.queues.queue cimport Delivery
-from warren.queues.quorum.pending_batch cimport PendingBatch
-from warren.queues.quorum.batch_builder cimport BatchBuilder
-from warren.queues.quorum.batch_codec cimport QuorumBatch, encode
+from warren.queues.quorum.batch_codec cimport QuorumBatch
 from warren.queues.quorum.machine cimport QuorumMachine
-from warren.queues.quorum.raft_storage cimport QuorumPayload, new_quorum_payload
+from warren.queues.quorum.pending_batch cimport PendingBatch
+from warren.queues.quorum.group_proposals cimport GroupProposals
+from warren.queues.quorum.raft_storage cimport GroupStorage
+from warren.queues.quorum.replica_messages cimport ReplicaMessages
+from warren.replication.driver cimport RaftDriver
 from warren.replication.raft.raft_messages cimport Entry
 from warren.replication.raft.replica cimport Replica
-from warren.replication.driver cimport RaftDriver
-from warren.store.cursor cimport QueueCursor
 from warren.store.group_listener cimport GroupListener
 from warren.store.group_log cimport GroupLog
-from warren.store.group_record cimport PositionRun
 from warren.store.message_store cimport MessageStore
 
-cdef int _BODY_ON_DISK
-cdef int64_t _BATCH_SIZE
-cdef int64_t _COMPACTED_SIZE_ALONE
-cdef object _ACKNOWLEDGED
+cdef object _NORMAL
 
 cdef class QuorumGroup(GroupListener):
     cdef GroupLog _log
     cdef MessageStore _store
     cdef object _owner
+    cdef object _incarnation
+    cdef object _membership
     cdef RaftDriver _driver
-    cdef object _enqueuer
-    cdef uint64_t _number
-    cdef BatchBuilder _builder
-    cdef PendingBatch _pending
-    cdef list _batches
-    cdef list _proposed
-    cdef dict _reach_asked
-    cdef dict _ends
-    cdef list _settled_before
-    cdef list _opening
+    cdef GroupStorage _storage
+    cdef bint _is_started
+    cdef bint _leads
+    cdef uint64_t _term
+    cdef int _unwritten_ticks
     cdef readonly QuorumMachine machine
-    cdef readonly object messages
-    cdef public object send
-    cdef readonly bint is_open
+    cdef readonly ReplicaMessages messages
+    cdef readonly GroupProposals proposals
     cdef readonly bint is_closed
-    cdef readonly Py_ssize_t pending_count
-    cdef readonly int64_t pending_bytes
 
-    @cython.locals(pending=PendingBatch, position=uint64_t, before=int64_t)
-    cpdef place(self, StoredMessage message, int level, ConfirmListener confirmation, uint64_t sequence)
-    @cython.locals(level=cython.int)
-    cpdef settle(self, StoredMessage message, QueueCursor cursor, uint64_t position)
-    @cython.locals(builder=BatchBuilder, logical=uint64_t)
-    cpdef returned(self, int level, Delivery delivery, int64_t ready_at)
     cpdef uint64_t reach(self, int level) except? 0
     cpdef uint64_t stored(self, int level, uint64_t position) except? 0
     @cython.locals(entry=Entry)
@@ -59,22 +40,10 @@ cdef class QuorumGroup(GroupListener):
     cpdef prepare(self)
     cpdef written(self, uint64_t ticket)
     @cython.final
-    @cython.locals(is_only_member=bint)
-    cdef _compact(self, Entry last)
+    @cython.locals(driver=RaftDriver, log=GroupLog, applied=int64_t, count=int64_t)
+    cdef _flush(self)
     @cython.final
-    cdef PendingBatch _next_batch(self)
-    @cython.final
-    @cython.locals(batch=QuorumBatch, payload=QuorumPayload, commands=bytes)
-    cdef bint _propose(self, PendingBatch pending) except -1
-    @cython.final
-    @cython.locals(pending=PendingBatch, batch=QuorumBatch, run=PositionRun)
+    @cython.locals(pending=PendingBatch, batch=QuorumBatch, messages=ReplicaMessages)
     cdef _apply_proposed(self, Entry entry)
     @cython.final
-    cdef BatchBuilder _room(self)
-    @cython.final
-    cdef bint _is_empty(self) except -1
-    @cython.final
-    @cython.locals(message=StoredMessage)
-    cdef _release_all(self, PendingBatch batch)
-    @cython.final
-    cdef _drop(self, StoredMessage message)
+    cdef _begin(self)

@@ -124,6 +124,10 @@ class KeptDeadLetters(ConfirmListener):
         """Have those that failed sent again soon, in a turn of its own."""
         self._retry_by(self._host.turn.now())
 
+    def failed(self, error: Exception) -> None:
+        """End the queue, since an answer of a target, or a wake-up, has raised `error`."""
+        self._host.end_failed(self._source, error)  # type: ignore[arg-type]
+
     def expire(self) -> None:
         """Handle a wake-up: send what has failed again, and what waits."""
         self._retried_at = -1
@@ -210,7 +214,7 @@ class KeptDeadLetters(ConfirmListener):
         self._publishes[sequence] = publish
         outcome = publish.target.publish(message, self, sequence)
         publish.target.count_broker_published()
-        if outcome == REFUSED:
+        if outcome & REFUSED:
             publish.is_refused = True
             publish.due_count = 1
         self._answered(sequence)

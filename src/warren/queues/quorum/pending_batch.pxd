@@ -19,6 +19,7 @@ cdef class PendingBatch:
     cdef QueueCursor _released_cursor
     cdef uint64_t _released_end
     cdef uint64_t _released_count
+    cdef list _waiting
     cdef readonly list callbacks
     cdef list _confirms
     cdef ConfirmListener _asking

@@ -1,6 +1,6 @@
 """The messages of a quorum queue that exceeded the delivery limit and have no dead-letter exchange.
 
-They are neither ready nor unacknowledged, do not expire, and do not count towards the limits of the queue. An
+They are neither ready nor unacknowledged, do not expire, and count towards the limits of the queue. An
 operator looks at them, and releases or removes them. In memory they have no body if that is on disk.
 """
 
@@ -13,10 +13,13 @@ from warren.queues.queue import Delivery
 class QuarantinedMessages:
     """The quarantined messages of one queue, by place, which is that of the ready messages."""
 
-    __slots__ = ("_by_place",)
+    __slots__ = ("_by_place", "byte_count")
 
     def __init__(self) -> None:
+        # In the order in which they came, after a start in the order of the queue.
         self._by_place: dict[int, Delivery] = {}
+        # The size of their bodies.
+        self.byte_count = 0
 
     @property
     def count(self) -> int:
@@ -27,6 +30,7 @@ class QuarantinedMessages:
         """Keep `delivery`, without its body if that is on disk."""
         drop_stored_body(delivery)
         self._by_place[place] = delivery
+        self.byte_count += delivery.byte_count
 
     def places(self) -> list[int]:
         """The places of all messages, in order."""
@@ -38,9 +42,22 @@ class QuarantinedMessages:
         begin = bisect_left(places, first)
         return [(place, self._by_place[place]) for place in places[begin : begin + count]]
 
+    def get(self, place: int) -> Delivery | None:
+        """The message at `place`; None if there is none."""
+        return self._by_place.get(place)
+
     def take(self, place: int) -> Delivery | None:
         """Take out the message at `place`; None if there is none."""
-        return self._by_place.pop(place, None)
+        delivery = self._by_place.pop(place, None)
+        if delivery is not None:
+            self.byte_count -= delivery.byte_count
+        return delivery
+
+    def take_oldest(self) -> Delivery:
+        """Take out the message that came first. Only while there is one."""
+        delivery = self._by_place.pop(next(iter(self._by_place)))
+        self.byte_count -= delivery.byte_count
+        return delivery
 
 
 def drop_stored_body(delivery: Delivery) -> None:

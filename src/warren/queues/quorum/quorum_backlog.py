@@ -20,11 +20,12 @@ from warren.store.stores import Stores
 class QuorumBacklog(DiskBacklog):
     """The backlog of one priority level of a quorum queue."""
 
-    __slots__ = ("_group", "_returned", "place_base", "reach")
+    __slots__ = ("_group", "_proposals", "_returned", "place_base", "reach")
 
     def __init__(self, stores: Stores, cursor: QueueCursor, group: QuorumGroup) -> None:
         super().__init__(stores, cursor)
         self._group = group
+        self._proposals = group.proposals
         # Position -> what is known of a recovered message that had come back, until it is delivered.
         self._returned: dict[int, ReturnState] = {}
         # The place of position 0 as long as the queue has no other levels; then they add it.
@@ -77,6 +78,13 @@ class QuorumBacklog(DiskBacklog):
         """The place that `delivery` was taken from."""
         return self.place_base + delivery.position
 
+    def expired_place(self, now: int, ttl_ms: int) -> int:
+        """The place of one message that has expired at `now` (ms), which the caller removes; -1 if there is
+        none.
+        """
+        position = self._messages.expired_place(now, ttl_ms)
+        return position if position < 0 else self.place_base + position
+
     def restore(self, level: int, found: RecoveredQueue, ttl_ms: int) -> None:
         """Restore the messages that were `found`; the backlog must be new."""
         DiskBacklog.restore(self, level, found, ttl_ms)
@@ -88,6 +96,12 @@ class QuorumBacklog(DiskBacklog):
     def forget(self) -> None:
         """Release everything; called when the queue was deleted and is empty."""
         self._stores.persistent.drop(self._cursor)
+
+    def abandon(self) -> None:
+        """Forget all messages, which remain with the replica, since another one leads."""
+        self._messages.clear()
+        self._returned = {}
+        self.count = self.byte_count = 0
 
     # --- private ----------------------------------------------------------------------------------
 
@@ -108,14 +122,14 @@ class QuorumBacklog(DiskBacklog):
         self._persistent_count -= 1
         # The place of a message without content is released by `settled`.
         self._persistent_bytes -= body_size_of(message)
-        self._group.settle(stored, self._cursor, position)
+        self._proposals.settle(stored, self._cursor, position)
 
-    def finish_range(self, first: int, end: int) -> None:
-        self._group.settle_range(self._cursor, first, end)
+    def finish_range(self, first: int, end: int, byte_count: int) -> None:
+        self._proposals.settle_range(self._cursor, first, end, byte_count)
 
     def note_delivered(self, end: int) -> None:
         # The reach says so already.
         pass
 
     def discard_index(self, index: PagedIndex) -> None:
-        self._group.when_committed(lambda: self._stores.discard(index))
+        self._proposals.when_committed(lambda: self._stores.discard(index))

@@ -6,16 +6,16 @@ committed. Transient messages are stored like persistent ones.
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from warren.errors import NotFound, ResourceLocked
+from warren.errors import InternalError, NotFound, ResourceLocked
 from warren.limits_raft import REACH_AHEAD_MAX, UNCOMMITTED_BYTES_MAX
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
-from warren.model.message import PERSISTENT, Message, StoredMessage, body_size_of, stored_copy
-from warren.model.message_position import RANK_SHIFT
+from warren.model.message import PERSISTENT, Message, StoredMessage, stored_copy
 from warren.queues.classic import ClassicQueue
 from warren.queues.priority_backlog import PriorityBacklog
 from warren.queues.queue import (
@@ -25,22 +25,22 @@ from warren.queues.queue import (
     REJECTED,
     Consumer,
     Delivery,
-    PeekedMessage,
-    Queue,
     QueueHost,
 )
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.batch_codec import HoldReason, SettledRun
+from warren.queues.quorum.claimed_queue import ClaimedQueue
 from warren.queues.quorum.delivery_count import with_delivery_count
-from warren.queues.quorum.group import Committed, QuorumGroup
-from warren.queues.quorum.kept_dead_letters import KeptDeadLetters
-from warren.queues.quorum.quarantined_messages import QuarantinedMessages
+from warren.queues.quorum.group import SOLE_MEMBER, GroupMembership, QuorumGroup
+from warren.queues.quorum.group_proposals import Committed
+from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quorum_backlog import QuorumBacklog
-from warren.queues.quorum.raft_storage import ALONE, encode_configuration
-from warren.queues.quorum.retrying_queue import RetryingQueue
+from warren.queues.quorum.raft_storage import NO_MEMBERS, encode_configuration
+from warren.queues.quorum.replica_messages import begin_again
 from warren.queues.quorum.untrusted_replica import UntrustedReplica
 from warren.queues.replication_status import ReplicationStatus, in_memory
 from warren.queues.unacked_pager import UnackedPager
+from warren.replication.raft.change import Configuration
 from warren.store.group_log import GroupLog
 from warren.store.group_record import PositionRun
 from warren.store.recovered_queue import RecoveredQueue
@@ -52,23 +52,14 @@ _PERSISTENT = PERSISTENT
 _REJECTED = REJECTED
 # The bodies of one write, so that its entries, with their commands, are not refused by the group.
 _PROPOSED_SIZE_MAX = UNCOMMITTED_BYTES_MAX // 2
-# The number of the replica of a queue that has one.
-ONLY_REPLICA = 1
-# Why a message died -> why it is held, and the other way round.
-_HOLDS = {
-    "rejected": HoldReason.REJECTED,
-    "expired": HoldReason.EXPIRED,
-    "delivery_limit": HoldReason.DELIVERY_LIMIT,
-}
-_REASONS = {hold: reason for reason, hold in _HOLDS.items()}
 
 
-class QuorumQueue(RetryingQueue):
+class QuorumQueue(ClaimedQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_dead_letters", "_group", "_has_levels", "_incarnation", "_level_max",
-        "_quarantine", "_restoring", "_stores", "_untrusted",
+        "_backlogs", "_has_levels", "_incarnation", "_membership", "_restoring", "_stores", "_untrusted",
+        "ended",
     )  # fmt: skip
 
     def __init__(
@@ -79,10 +70,12 @@ class QuorumQueue(RetryingQueue):
         settings: QueueSettings,
         *,
         incarnation: Incarnation,
+        membership: GroupMembership = SOLE_MEMBER,
     ) -> None:
         self._incarnation = incarnation
-        # None without a store: it is a queue in memory then.
-        self._group: QuorumGroup | None = None
+        self._membership = membership
+        # Called when it has ended, with its consumers and what was published and is not committed.
+        self.ended: Callable[[QuorumQueue, list[Consumer], list[PendingBatch]], None] = _refuse
         self._stores: Stores | None = None
         # The replica of a queue that is down.
         self._untrusted: UntrustedReplica | None = None
@@ -90,31 +83,22 @@ class QuorumQueue(RetryingQueue):
         self._backlogs: dict[int, QuorumBacklog] = {}
         # Who is called when that is restored.
         self._restoring: list[Callable[[], None]] = []
-        self._quarantine = QuarantinedMessages()
-        # The highest priority level, and whether there is more than level 0.
-        self._level_max = settings.priority_max or 0
+        # Whether there is more than priority level 0.
         self._has_levels = False
-        # Those that are kept until their targets have confirmed them.
-        self._dead_letters = KeptDeadLetters(self, host)
         super().__init__(name, vhost_name, host, settings)
-
-    def apply_settings(self, settings: QueueSettings) -> None:
-        """Use `settings` from now on; dead letters that wait are sent again, or published at most once."""
-        RetryingQueue.apply_settings(self, settings)
-        dead_letters = self._dead_letters
-        if not dead_letters.count:
-            return
-        if settings.keeps_dead_letters:
-            dead_letters.wake()
-        else:
-            dead_letters.publish_once()
 
     def attach_store(self, stores: Stores, number: int) -> None:
         """Replicate the queue with `number`, in the log of `stores` that has its messages."""
         store = stores.persistent
         log = GroupLog.find(store, number)
         if log is None:
-            log = GroupLog.create(store, number, ONLY_REPLICA, encode_configuration(ALONE))
+            voters = self._membership.voters
+            configuration = encode_configuration(Configuration(voters))
+            index = 1 if len(voters) > 1 else 0
+            log = GroupLog.create(store, number, self._membership.replica, configuration, index=index)
+        elif not log.replica:
+            # This node had a replica earlier.
+            log.begin_again(self._membership.replica, NO_MEMBERS, ())
         self._stores = stores
         if log.untrusted:
             self._untrusted = UntrustedReplica(log)
@@ -123,13 +107,22 @@ class QuorumQueue(RetryingQueue):
 
     def _replicate(self, log: GroupLog, stores: Stores, settled: Sequence[SettledRun] = ()) -> None:
         """Begin to replicate the queue in `log`; `settled` are messages that have left the queue."""
-        self._group = QuorumGroup(log, stores.persistent, self, self._incarnation, settled=settled)
+        group = QuorumGroup(
+            log, stores.persistent, self, self._incarnation, membership=self._membership, settled=settled
+        )
+        self._use(group, stores)
+        group.start()
+
+    def _use(self, group: QuorumGroup, stores: Stores) -> None:
+        """Propose to `group` from now on."""
+        self._group = group
+        self._proposals = group.proposals
+        self.lead_anew()
         backlog = self._make_backlog(0)
         # Its places remain when a message with a priority comes.
         backlog.place_base = self._place(0, 0)
         self._ready = backlog
         self._unacked_pager = UnackedPager(stores)
-        self._group.start()
 
     def _make_backlog(self, level: int) -> QuorumBacklog:
         stores, group = self._stores, self._group
@@ -180,14 +173,14 @@ class QuorumQueue(RetryingQueue):
         group = self._group
         if group is None:
             return ClassicQueue.last_place(self, message)
-        return self._place(self._level_of(message), group.last_position)
+        return self._place(self._level_of(message), group.proposals.last_position)
 
     def is_behind(self, byte_count: int) -> bool:
         """True if so much waits for a commit that a message of `byte_count` may not be in the next write."""
         group = self._group
         if group is None:
             return self._untrusted is not None
-        waiting = group.pending_bytes
+        waiting = group.proposals.pending_bytes
         return not group.is_open or (waiting > 0 and waiting + byte_count > _PROPOSED_SIZE_MAX)
 
     def when_restored(self, callback: Callable[[], None]) -> None:
@@ -204,6 +197,7 @@ class QuorumQueue(RetryingQueue):
         return replace(
             status,
             quarantined_count=self._quarantine.count,
+            quarantined_bytes=self._quarantine.byte_count,
             delayed_count=self._delayed.count,
             delayed_bytes=self._delayed.byte_count,
             dead_letter_count=dead_letters.count,
@@ -212,8 +206,9 @@ class QuorumQueue(RetryingQueue):
 
     @property
     def total_count(self) -> int:
-        """The number of all messages: also of those that are delayed, and of dead letters that are kept."""
-        return self._ready.count + self.unacked_count + self._delayed.count + self._dead_letters.count
+        """The number of all messages: also delayed ones, quarantined ones, and dead letters that are kept."""
+        waiting_count = self._delayed.count + self._quarantine.count + self._dead_letters.count
+        return self._ready.count + self.unacked_count + waiting_count
 
     @property
     def is_local(self) -> bool:
@@ -224,8 +219,8 @@ class QuorumQueue(RetryingQueue):
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Propose `message`; REFUSED if the queue is full and rejects publishes, or down."""
-        group = self._group
-        if group is None:
+        proposals = self._proposals
+        if proposals is None:
             if self._untrusted is not None:
                 return _REFUSED
             return ClassicQueue.publish(self, message, confirmation, sequence)
@@ -235,7 +230,7 @@ class QuorumQueue(RetryingQueue):
         if self._refuses and self.is_full_for(message):
             return _REFUSED
         stored: StoredMessage = message if message.flags & _PERSISTENT else stored_copy(message, _PERSISTENT)  # type: ignore[assignment]
-        group.place(stored, self._level_of(message), confirmation, sequence)
+        proposals.place(stored, self._level_of(message), confirmation, sequence)
         return _ACCEPTED
 
     async def fetch(self, no_ack: bool) -> tuple[Delivery, int] | None:
@@ -250,10 +245,11 @@ class QuorumQueue(RetryingQueue):
                 " operations are not supported by quorum queues with single active consumer"
             )
         self._check_up()
+        await self.claims.wait()
         group = self._group
         while group is not None and not (group.is_open and self._is_deliverable()):
             self._want_reach()
-            await Committed(group)
+            await Committed(group.proposals)
             if self.is_deleted:
                 raise NotFound(f"no queue '{self.name}' in vhost '{self.vhost_name}'")
         delivery = self.get(no_ack)
@@ -272,7 +268,7 @@ class QuorumQueue(RetryingQueue):
     async def committed(self) -> None:
         """Wait until the group has committed what was proposed before."""
         if self._group is not None:
-            await Committed(self._group)
+            await Committed(self._group.proposals)
 
     async def purge(self) -> int:
         """Drop the ready messages; returns their number when that is committed."""
@@ -292,7 +288,7 @@ class QuorumQueue(RetryingQueue):
 
         If it exceeds the delivery limit it is dead-lettered or, without a dead-letter exchange, quarantined.
         """
-        group = self._group
+        proposals = self._proposals
         self._uncount_unacked(delivery)
         is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
         has_failed = reason >= _REJECTED
@@ -301,8 +297,8 @@ class QuorumQueue(RetryingQueue):
         delivery.consumer = None
         if not is_over:
             ready_at = self.retried_at(delivery, has_failed)
-            if group is not None:
-                group.returned(self._level_of(delivery.message), delivery, ready_at)
+            if proposals is not None:
+                proposals.returned(self._level_of(delivery.message), delivery, ready_at)
             if ready_at:
                 self.delay(delivery, ready_at)
             else:
@@ -310,58 +306,39 @@ class QuorumQueue(RetryingQueue):
         elif self.settings.dead_letter_exchange is not None:
             self._dead_letter_delivery(delivery, "delivery_limit")
         else:
-            if group is not None:
-                group.hold(self._level_of(delivery.message), delivery.position, HoldReason.QUARANTINED)
-            self._quarantine.add(self._ready.place_of(delivery), delivery)
-
-    def quarantined(self, first: int, count: int) -> list[PeekedMessage]:
-        """Up to `count` quarantined messages from place `first` on, with bodies."""
-        return [
-            PeekedMessage(place, self.whole(delivery), delivery.attempts)
-            for place, delivery in self._quarantine.listed(first, count)
-        ]
-
-    def quarantined_places(self) -> list[int]:
-        """The places of all quarantined messages, in order."""
-        return self._quarantine.places()
-
-    def release_quarantined(self, place: int) -> bool:
-        """Make the quarantined message at `place` ready; False if there is none.
-
-        It may be delivered as often again as the delivery limit says, and is marked as redelivered. `pump`
-        makes it available to consumers.
-        """
-        delivery = self._quarantine.take(place)
-        if delivery is None:
-            return False
-        # It was delivered before, so that it does not begin with none.
-        delivery.attempts, delivery.failures = 1, 0
-        if self._group is not None:
-            level = self._level_of(delivery.message)
-            self._group.returned(level, delivery, 0)
-            self._group.hold(level, delivery.position, HoldReason.NONE)
-        self._put_back(delivery)
-        self.mark_stats_dirty()
-        return True
-
-    def remove_quarantined(self, place: int) -> bool:
-        """Settle the quarantined message at `place`; False if there is none."""
-        delivery = self._quarantine.take(place)
-        if delivery is None:
-            return False
-        self._ready.settled(delivery)
-        self.mark_stats_dirty()
-        return True
+            self.quarantine(delivery)
 
     def outgoing(self, delivery: Delivery) -> Message:
         """The message of `delivery` with its delivery count, if it was fetched or delivered before."""
         return with_delivery_count(delivery.message, delivery.attempts)
+
+    def begin_again(self, replica: int) -> None:
+        """End the replica: what the store has is that of a new one with the number `replica`, or of none if
+        that is 0.
+
+        Its messages are released; the members that remain have them.
+        """
+        group, untrusted = self._group, self._untrusted
+        if group is not None:
+            group.begin_again(replica)
+        elif untrusted is not None:
+            begin_again(untrusted.log, untrusted.found, replica, NO_MEMBERS)
+
+    def abandon(self) -> None:
+        """End for good with its replica, since an error has broken one of them; publishers are refused."""
+        group, self._untrusted = self._group, None
+        super().abandon()
+        self.claims.end(InternalError("the quorum queue has failed"))
+        if group is not None:
+            _refuse(self, [], group.abandon())
 
     def delete(self) -> int:
         """Delete the queue: cancel its consumers and drop its messages.
 
         Returns the number of ready and of delayed messages.
         """
+        # Before those go on that wait for the group.
+        self.is_deleted = True
         if self._group is not None:
             self._group.close()
         if self._untrusted is not None:
@@ -372,42 +349,26 @@ class QuorumQueue(RetryingQueue):
             self._ready.settled(delivery)
         return ClassicQueue.delete(self)
 
-    # --- as the source of dead letters ------------------------------------------------------------
-
-    @property
-    def keeps_dead_letters(self) -> bool:
-        """True if dead letters are kept until all their targets have confirmed them."""
-        return self.settings.keeps_dead_letters
-
-    def route_dead_letter(self, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
-        """The dead letter that `message` becomes, and its targets; None if it has none."""
-        return self._host.route_dead_letter(self, message, reason)
-
-    def dead_letter_confirmed(self, delivery: Delivery) -> None:
-        """Settle `delivery`, which all targets have confirmed."""
-        self._ready.settled(delivery)
-        self.mark_stats_dirty()
-
-    def dead_letter_once(self, delivery: Delivery, reason: str) -> None:
-        """Publish the dead letter of `delivery` at most once, and settle it."""
-        ClassicQueue._dead_letter_delivery(self, delivery, reason)
-        self.mark_stats_dirty()
-
     # --- what the group says ----------------------------------------------------------------------
+
+    def failed(self, error: Exception) -> None:
+        """End, since the group has raised `error` outside of any connection."""
+        self._host.end_failed(self, error)
 
     def opened(self) -> None:
         """Restore what was found, as far as nothing has settled it."""
         group = self._group
         assert group is not None
-        levels = group.levels()
+        # Where level 0 begins may have changed since this queue was made, also if it has no messages.
+        levels = sorted({0, *group.levels()})
         if any(levels):
             self._use_levels()
         now, delayed = self._host.turn.now(), []
         for level in levels:
-            ClassicQueue.restore(self, level, group.remaining(level))
+            ClassicQueue.restore(self, level, group.found(level))
             for position, state in group.returned_positions(level):
                 if state.hold is not HoldReason.NONE:
-                    self._take_held(self._place(level, position), state.hold)
+                    self.take_held(self._place(level, position), state.hold)
                 elif state.ready_at > now:
                     delayed.append((state.ready_at, self._place(level, position)))
         if not self.settings.keeps_dead_letters:
@@ -416,26 +377,47 @@ class QuorumQueue(RetryingQueue):
         for callback in restoring:
             callback()
         for ready_at, place in delayed:
-            delivery = self._take_restored(place)
+            delivery = self.take_restored(place)
             if delivery is not None:
                 self.delay(delivery, ready_at)
         self._dead_letters.forward()
+        self.began()
         self.pump()
 
-    def _take_held(self, place: int, hold: HoldReason) -> None:
-        """Take the recovered message at `place`, which is held, out of the ready messages."""
-        delivery = self._take_restored(place)
-        if delivery is None:
-            return
-        if hold is HoldReason.QUARANTINED:
-            self._quarantine.add(place, delivery)
-        else:
-            self._dead_letters.restore(delivery, _REASONS[hold])
+    def stopped_leading(self, unanswered: list[PendingBatch]) -> None:
+        """End, since another replica leads: what was handed out can be settled without effect."""
+        self._sole = None
+        self._host.wake_at(self, -1)
+        consumers = list(self._consumers)
+        for consumer in consumers:
+            self._consumers.remove(consumer)
+            self._host.consumer_count -= 1
+        self.abandon_held()
+        for backlog in self._backlogs.values():
+            backlog.abandon()
+        self._host.dirty.pop(self, None)
+        self.claims.end(InternalError("the leader of the quorum queue has changed"))
+        self.ended(self, consumers, unanswered)
 
-    def _take_restored(self, place: int) -> Delivery | None:
-        """Take the ready message at `place`; None if there is none."""
-        found = self._ready.peek(place, 1)
-        return self._ready.take(found[0], self) if found and found[0].place == place else None
+    def successor(self) -> "QuorumQueue":
+        """The queue of the next time that this replica leads, after this one has ended."""
+        group, stores = self._group, self._stores
+        assert group is not None
+        assert stores is not None
+        queue = QuorumQueue(
+            self.name,
+            self.vhost_name,
+            self._host,
+            self.settings,
+            incarnation=self._incarnation,
+            membership=self._membership,
+        )
+        queue.ended = self.ended
+        queue.make_claims = self.make_claims
+        queue._stores = stores
+        group.lead_for(queue)
+        queue._use(group, stores)
+        return queue
 
     def enter(self, messages: list[StoredMessage], runs: Sequence[PositionRun]) -> None:
         """Deliver or enqueue `messages`, which are committed; `runs` are their positions in the group."""
@@ -497,56 +479,12 @@ class QuorumQueue(RetryingQueue):
         queue.delete()
         untrusted.log.drop()
 
-    def _dead_letter_delivery(self, delivery: Delivery, reason: str) -> None:
-        """Keep `delivery`, which has died for `reason`, as a dead letter, or dead-letter or drop it."""
-        if self.settings.keeps_dead_letters and not self.is_deleted:
-            self._keep_dead(delivery, reason)
-        else:
-            ClassicQueue._dead_letter_delivery(self, delivery, reason)
-
-    def _keep_dead(self, delivery: Delivery, reason: str) -> None:
-        """Keep `delivery` until all targets of its dead letter have confirmed it."""
-        group, dead_letters = self._group, self._dead_letters
-        kept = self._host.kept_counts
-        kept[reason] = kept.get(reason, 0) + 1
-        delivery.consumer = None
-        dead_letters.add(delivery, reason)
-        if group is None:
-            dead_letters.wake()
-        else:
-            group.hold(self._level_of(delivery.message), delivery.position, _HOLDS[reason])
-            group.when_committed(dead_letters.agreed)
-
-    def keep_expired(self, now: int) -> None:
-        """Take all messages that have expired at `now` (ms) out of the ready ones, if their dead letters are
-        kept.
-        """
-        ready = self._ready
-        if not self.keeps_dead_letters:
-            return
-        while (place := ready.expired_place(now, self._ttl_ms)) >= 0:
-            delivery = self._take_restored(place)
-            if delivery is None:
-                # It cannot be read, which was reported.
-                return
-            self.mark_stats_dirty()
-            self._keep_dead(delivery, "expired")
-
     async def _until_open(self) -> None:
         """Wait until the group has opened, or was closed."""
         self._check_up()
         group = self._group
         while group is not None and not group.is_open and not group.is_closed:
-            await Committed(group)
-
-    def _level_of(self, message: Message) -> int:
-        """The priority level of `message` in this queue."""
-        level = message.priority
-        return level if level <= self._level_max else self._level_max
-
-    def _place(self, level: int, position: int) -> int:
-        """The place of the message at `position` of `level`: higher levels come first."""
-        return ((self._level_max - level) << RANK_SHIFT) + position
+            await Committed(group.proposals)
 
     def _use_levels(self) -> None:
         """Order ready messages by priority from now on: a message with a level has come."""
@@ -569,22 +507,17 @@ class QuorumQueue(RetryingQueue):
         for level in sorted(self._backlogs, reverse=True):
             backlog = self._backlogs[level]
             if backlog.count and not backlog.is_deliverable():
-                group.want_reach(level, backlog.next_position, self.unacked_count)
+                group.proposals.want_reach(level, backlog.next_position, self.unacked_count)
                 return
 
-    def is_full_for(self, message: Message) -> bool:
-        """True if the queue would exceed its limits with `message`, beside those that are not committed, the
-        dead letters and the delayed messages.
-        """
-        group, dead_letters, delayed = self._group, self._dead_letters, self._delayed
-        count, byte_count = self._ready.count, self._ready.byte_count + body_size_of(message)
-        if group is not None:
-            count += group.pending_count
-            byte_count += group.pending_bytes
-        if dead_letters.count:
-            count += dead_letters.count
-            byte_count += dead_letters.byte_count
-        if delayed.count:
-            count += delayed.count
-            byte_count += delayed.byte_count
-        return 0 <= self._length_max <= count or 0 <= self._bytes_max < byte_count
+
+# Makes the queue of a replica on this node, with the run that numbers what it publishes.
+ReplicaMaker: TypeAlias = Callable[[Incarnation, GroupMembership], QuorumQueue]
+
+
+def _refuse(queue: QuorumQueue, consumers: list[Consumer], unanswered: list[PendingBatch]) -> None:
+    """Refuse what was published, and cancel the consumers."""
+    for batch in unanswered:
+        batch.refuse()
+    for consumer in consumers:
+        consumer.cancelled()

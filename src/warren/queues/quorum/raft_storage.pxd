@@ -11,6 +11,10 @@ from warren.store.group_record cimport GroupEntry, new_group_entry
 cdef class QuorumPayload(Value):
     cdef readonly tuple runs
     cdef readonly bytes commands
+    cdef public object messages
+    cdef readonly bint is_placed
+    cdef public tuple sizes
+    cdef public object batch
 
 @cython.locals(payload=QuorumPayload)
 cpdef QuorumPayload new_quorum_payload(tuple runs, bytes commands)
@@ -18,7 +22,9 @@ cpdef QuorumPayload new_quorum_payload(tuple runs, bytes commands)
 cdef class GroupStorage:
     cdef GroupLog _log
     cdef list _written
+    cdef object _recent
     cdef object _messages
+    cdef public object make_snapshot
 
     cpdef first_index(self)
     cpdef last_index(self)
@@ -29,6 +35,8 @@ cdef class GroupStorage:
     @cython.locals(log=GroupLog)
     cpdef write(self, ready)
     cdef _replace(self, snapshot)
+    cdef _append_received(self, GroupEntry stored, QuorumPayload payload)
+    cdef _cut(self, first)
     @cython.locals(
         log=GroupLog, written=list, begin=Entry, known=Entry, entry=Entry, stored=GroupEntry, payload=QuorumPayload,
         first=cython.longlong, count=Py_ssize_t

@@ -52,7 +52,6 @@ class RetryingQueue(ClassicQueue):
         due = self._delayed.take_due(now)
         for delivery in due:
             self._ready.push_back(delivery, self._ttl_ms)
-        self.keep_expired(now)
         ClassicQueue.expire(self)
         if due:
             self._sole = None
@@ -67,9 +66,6 @@ class RetryingQueue(ClassicQueue):
             return 0
         delay_ms = self.settings.retry_delay_ms(delivery.failures, has_failed=has_failed)
         return self._host.turn.now() + delay_ms if delay_ms else 0
-
-    def keep_expired(self, now: int) -> None:
-        """Keep what has expired at `now` (ms) and is not to be dropped: nothing."""
 
     def delay(self, delivery: Delivery, ready_at: int) -> None:
         """Have `delivery`, which came back, wait until `ready_at` (ms), or until it expires."""

@@ -9,10 +9,11 @@ from tests.unit.store.test_recovery import Port
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
 from warren.model.message import StoredMessage
-from warren.queues.queue import QueueHost
+from warren.queues.queue import Consumer, QueueHost
 from warren.queues.quorum.batch_codec import QuorumBatch, encode
-from warren.queues.quorum.group import QuorumGroup
+from warren.queues.quorum.group import GroupMembership, QuorumGroup
 from warren.queues.quorum.machine import QuorumMachine
+from warren.queues.quorum.pending_batch import PendingBatch
 from warren.queues.quorum.quorum_queue import QuorumQueue
 from warren.queues.quorum.raft_storage import ALONE, QuorumSnapshot, encode_configuration
 from warren.replication.raft.change import Configuration
@@ -23,6 +24,7 @@ from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.stores import Stores
 
 NUMBER, REPLICA, LEADER, TERM = 7, 1, 2, 5
+ELECTION_TICKS_MAX = 20
 PAIR = Configuration(voters=(REPLICA, LEADER))
 # (level, position) -> body.
 Bodies = dict[tuple[int, int], bytes]
@@ -62,28 +64,34 @@ class Follower:
         self.starts = 0
         self.open(is_new=True)
 
-    def open(self, *, is_new: bool = False) -> None:
-        """Start with what is on the disk."""
-        self.starts += 1
+    def recover(self, replica: int = REPLICA) -> None:
+        """Read what is on the disk; this node has `replica` by its metadata."""
         dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=NUMBER.__eq__, progress=lambda *_: None,
-            replicas={NUMBER: REPLICA},
+            replicas={NUMBER: replica},
         )  # fmt: skip
         self.recovered = open_store(self.disk, Port(), dependencies)
         self.store = self.recovered.store
-        if is_new:
-            GroupLog.create(self.store, NUMBER, REPLICA, encode_configuration(self.configuration))
-            self.write()
         found = GroupLog.find(self.store, NUMBER)
-        assert found is not None
-        self.log = found
+        if found is not None:
+            self.log = found
+
+    def open(self, *, is_new: bool = False, replica: int = REPLICA) -> None:
+        """Start with what is on the disk."""
+        self.starts += 1
+        self.recover(replica)
+        if is_new:
+            self.log = GroupLog.create(self.store, NUMBER, REPLICA, encode_configuration(self.configuration))
+            self.write()
         self.sent: list[RaftMessage] = []
         incarnation = Incarnation(1, self.starts)
-        self.queue = QuorumQueue("q", "v", self.host, self.settings, incarnation=incarnation)
+        membership = GroupMembership(replica=replica, send=lambda _, messages: self.sent.extend(messages))
+        self.queue = QuorumQueue(
+            "q", "v", self.host, self.settings, incarnation=incarnation, membership=membership
+        )
+        self.queue.ended = self.end
         transient = open_erased(SimulatedDisk(self.chance), Port(), self.chance.randbytes)
         self.queue.attach_store(Stores(self.store, transient), NUMBER)
-        if self.queue.group is not None:
-            self.queue.group.send = self.sent.extend
         for level, recovered in self.recovered.queues.get(NUMBER, {}).items():
             self.queue.restore(level, recovered)
 
@@ -98,6 +106,14 @@ class Follower:
     def answers(self) -> list[int]:
         """The indexes up to which it has told the other one to have the log."""
         return [each.index for each in self.sent if each.kind is MessageKind.APPEND_RESPONSE]
+
+    def end(self, queue: QuorumQueue, consumers: list[Consumer], unanswered: list[PendingBatch]) -> None:
+        """Refuse what was published, and continue with another queue."""
+        assert queue is self.queue
+        assert not consumers
+        for batch in unanswered:
+            batch.refuse()
+        self.queue = queue.successor()
 
     def write(self) -> None:
         """Write and sync everything, and what follows from that."""
@@ -130,6 +146,7 @@ class Follower:
 
     def lead(self) -> None:
         """Have it lead, which it can since it is alone, and open the queue."""
-        self.group.start()
-        self.write()
+        for _ in range(ELECTION_TICKS_MAX):
+            self.group.tick()
+            self.write()
         assert self.queue.is_restored

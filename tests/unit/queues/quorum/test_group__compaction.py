@@ -7,7 +7,7 @@ from tests.unit.queues.quorum.test_quorum_queue import got
 from tests.unit.queues.samples import sent
 
 from warren.limits_raft import GROUP_COMPACTED_ENTRIES, GROUP_COMPACTED_SIZE_ALONE
-from warren.queues.quorum.raft_storage import ALONE, GroupStorage
+from warren.queues.quorum.raft_storage import ALONE
 from warren.replication.raft.change import Configuration
 
 WITH_LEARNER = Configuration(voters=(REPLICA,), learners=(LEADER,))
@@ -43,8 +43,7 @@ def test_the_only_replica_has_no_applied_entry_in_memory() -> None:
     member = leading()
     for snapshot in published(member, 3):
         assert member.log.first == member.log.last + 1 > snapshot + 1
-    storage = GroupStorage(member.log)
-    found = storage.snapshot()
+    found = member.group.driver.replica.log.take_snapshot()
     assert found is not None
     assert found.index == member.log.last
     member.write()

@@ -93,7 +93,7 @@ def test_a_dead_message_is_settled_when_all_targets_have_confirmed_it(place: Kee
     second.write()
     assert place.waiting == (0, 0)
     assert place.vhost.kept_counts == {"rejected": 1}
-    assert (place.vhost.confirmed_dead_letters, place.vhost.dead_letter_counts) == (1, {})
+    assert (place.vhost.confirmed_dead_letters, place.vhost.dead_letter_counts["quorum"]) == (1, {})
 
 
 def test_a_transient_dead_letter_is_confirmed_when_its_target_has_it(place: KeepingPlace) -> None:
@@ -265,7 +265,7 @@ def test_a_change_to_at_most_once_publishes_what_waits(place: KeepingPlace) -> N
         )
     )
     assert (bodies(target), place.waiting) == ("a", (0, 0))
-    assert place.vhost.dead_letter_counts == {"rejected": 1}
+    assert place.vhost.dead_letter_counts == {"classic": {}, "quorum": {"rejected": 1}}
 
 
 def test_what_is_sent_while_the_strategy_changes_is_not_sent_again(place: KeepingPlace) -> None:

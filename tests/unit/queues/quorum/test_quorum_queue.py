@@ -3,6 +3,7 @@
 import random
 from typing import Protocol
 
+import pytest
 from tests.sim.disk import SimulatedDisk
 from tests.unit.queues.quorum.test_kept_dead_letters import KeepingPlace
 from tests.unit.queues.samples import Host, Reader, sent
@@ -10,6 +11,7 @@ from tests.unit.store.test_recovery import Port
 from tests.unit.store.test_recovery import segments_that_are_quickly_read as segments_that_are_quickly_read
 from tests.unit.vhost.places import bodies
 
+from warren.limits_raft import DEAD_LETTERS_RETRIED_MS, QUORUM_PRIORITY_MAX
 from warren.metadata.incarnation import Incarnation
 from warren.model.arguments import QueueSettings
 from warren.model.coroutine_driver import drive
@@ -79,6 +81,36 @@ def test_a_dead_letter_is_published_when_the_death_is_committed_and_not_before()
     assert (place.waiting, bodies(target)) == ((1, 1), "")
     disk.write()
     assert (place.waiting, bodies(target)) == ((1, 1), "a")
+
+
+@pytest.mark.parametrize("priority_max", [None, 9, QUORUM_PRIORITY_MAX])
+@pytest.mark.parametrize("priority", [None, 0, 5])
+@pytest.mark.parametrize("ttl_ms", [None, 100])
+@pytest.mark.parametrize("is_full", [False, True])
+def test_what_expires_is_kept_until_a_target_takes_it(
+    priority_max: int | None, priority: int | None, ttl_ms: int | None, is_full: bool
+) -> None:
+    place, disk = KeepingPlace(), Disk()
+    queue = place.quorum("expiring", message_ttl_ms=ttl_ms, priority_max=priority_max)
+    full = place.full("full")
+    if is_full:
+        place.bind("amq.topic", full, "dead")
+    disk.keep(queue)
+    own = {} if ttl_ms else {"expiration": "100"}
+    place.publish("abc", "expiring", priority=priority, **own)
+    disk.write()
+    place.turn(100)
+    disk.write()
+    status = queue.replication_status()
+    assert status is not None
+    assert (queue.message_count, status.dead_letter_count, status.dead_letter_bytes) == (0, 3, 3)
+    target = place.target("target")
+    full.apply_settings(QueueSettings())
+    place.turn(DEAD_LETTERS_RETRIED_MS)
+    for each in (full, target):
+        each.write()
+    disk.write()
+    assert (bodies(target), queue.total_count, queue.persistent_count) == ("abc", 0, 0)
 
 
 def test_what_is_applied_is_not_written_again_when_a_segment_is_freed() -> None:

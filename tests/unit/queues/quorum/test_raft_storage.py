@@ -65,6 +65,9 @@ class Alone(GroupListener):
     def apply(self, entries: Sequence[Entry]) -> None:
         self.applied += entries
 
+    def role_changed(self) -> None:
+        """Nobody waits for that."""
+
     def install(self, snapshot: Snapshot) -> None:
         raise AssertionError(snapshot)
 
@@ -209,23 +212,6 @@ def test_a_configuration_is_read_as_it_was_stored(configuration: Configuration) 
 def test_a_configuration_that_is_not_complete_or_newer_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="configuration"):
         decode_configuration(data)
-
-
-def test_a_snapshot_of_forgotten_entries_is_made_when_it_is_asked_for() -> None:
-    _, _, log = begun()
-    storage = GroupStorage(log)
-
-    class Applied(GroupListener):
-        def shorten(self) -> None:
-            log.compact(GroupSnapshot(index=2, term=1, configuration=encode_configuration(ALONE)))
-
-    log.listener = Applied()
-    storage.write(ready(HardState(1, 0, 0), *(Entry(1, index, payload=SECOND) for index in (1, 2))))
-    assert storage.snapshot() is None
-    log.forget(2)
-    found = storage.snapshot()
-    assert found is not None
-    assert (found.index, found.term, storage.first_index(), storage.term(2)) == (2, 1, 3, 1)
 
 
 def ready(hard_state: HardState, *entries: Entry) -> Ready:
