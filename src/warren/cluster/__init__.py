@@ -1,0 +1,1 @@
+"""The nodes of a cluster: links, members, agreement on the metadata, and queues on other nodes."""

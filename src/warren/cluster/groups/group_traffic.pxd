@@ -1,0 +1,2 @@
+cdef object _TICKED
+cdef object _HEARTBEATS
