@@ -34,7 +34,7 @@ def shovel(source: LinkEnd, destination: LinkEnd, proxy: CutProxy) -> Link:
             channel.queue_declare(queue, durable=True)
     runner = destination if destination.kind == "Warren" else source
     proxy.target = (destination if runner is source else source).port
-    near, far = "amqp://", f"amqp://127.0.0.1:{proxy.port}"
+    near, far = "amqp://", f"amqp://guest:guest@127.0.0.1:{proxy.port}"
     ends = {
         "src-uri": near if runner is source else far,
         "src-queue": FROM,
@@ -78,7 +78,7 @@ SET_UPS: dict[str, SetUp] = {
 def federate(upstream: LinkEnd, downstream: LinkEnd, proxy: CutProxy, apply_to: str) -> None:
     """Let `downstream` federate its exchange or queue with that of `upstream`, through the proxy."""
     proxy.target = upstream.port
-    uri = f"amqp://127.0.0.1:{proxy.port}"
+    uri = f"amqp://guest:guest@127.0.0.1:{proxy.port}"
     downstream.put_parameter("federation-upstream", "upstream", {"uri": uri} | _RECONNECT)
     downstream.put_policy("federated", f"^{NAME}$", apply_to, {"federation-upstream": "upstream"})
 

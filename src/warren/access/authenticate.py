@@ -5,8 +5,9 @@ reveals which users exist. After too many failures the next attempt is delayed. 
 answer causes a refusal that is not counted as a failure.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import Enum
+from functools import partial
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -21,6 +22,7 @@ from warren.access.password_verifier import PasswordVerifier, PasswordVerifierDe
 from warren.access.tokens import TokenRefused, TokenVerifier, is_like_token
 from warren.errors import CommandInvalid, LoginRefused, NotAllowed
 from warren.metadata.machine import Metadata
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
 
 
@@ -83,6 +85,8 @@ class AuthenticationDependencies(PasswordVerifierDependencies, frozen=True, kw_o
     tokens: TokenVerifier | None = None
     # Asks the directory; None if no backend uses it.
     directory: Directory | None = None
+    # Finds out whether a refusal was caused by metadata that are out of date; None if they never are.
+    refusal_check: RefusalCheck | None = None
 
 
 class Authenticator:
@@ -123,11 +127,17 @@ class Authenticator:
             return OPERATOR_USER
         if mechanism == EXTERNAL:
             name = peer.local_user or peer.certificate_login or ""
-            user = self._metadata.users.by_name.get(name)
+            user = await self._checked(name, partial(self._named, name))
         else:
             name, password = READERS[mechanism](response)
             user = await self._user(mechanism, name, password, peer)
-        if user is None or (user.name in self._settings.loopback_users and not peer.is_loopback):
+        if user is None:
+            raise refusal(mechanism, name)
+        if user.name in self._settings.loopback_users and not peer.is_loopback:
+            self._dependencies.report(
+                f"user {user.name!r} may log in from this machine only, where no shovel or link counts as "
+                "being: see the setting loopback_users"
+            )
             raise refusal(mechanism, name)
         return user
 
@@ -141,7 +151,7 @@ class Authenticator:
         if not isinstance(user, TokenUser):
             return user
         found = await self._bearer(secret, user.name)
-        if found is None or found.name != user.name:
+        if found is None or found.identity != user.identity:
             raise NotAllowed("New secret was refused by one of the backends", method_index=0)
         return found
 
@@ -152,7 +162,7 @@ class Authenticator:
         if wait_ms:
             await self._dependencies.wait(wait_ms)
         try:
-            user = await self._found(name, password)
+            user = await self._checked(name, partial(self._found, name, password))
         except DirectoryUnavailable as error:
             self._dependencies.report(f"cannot authenticate user {name!r}: {error}")
             return None
@@ -164,6 +174,21 @@ class Authenticator:
                 f"too many failed logins from {peer.host}: further attempts are delayed"
             )
         return user
+
+    async def _checked(self, name: str, find: Callable[[], Awaitable[User | None]]) -> User | None:
+        """The result of `find`, which is called again if another node has just changed the user `name`."""
+        refusal_check, by_name = self._dependencies.refusal_check, self._metadata.users.by_name
+        known, index = by_name.get(name), self._metadata.index
+        user = await find()
+        if user is not None or refusal_check is None:
+            return user
+        is_refuted = await refusal_check.is_refuted(refusal("", name), index)
+        # The changes of others are no reason to compare a wrong password twice.
+        return await find() if is_refuted and by_name.get(name) is not known else None
+
+    async def _named(self, name: str) -> User | None:
+        """The user whose name another authority has proved."""
+        return self._metadata.users.by_name.get(name)
 
     async def _found(self, name: str, password: str) -> User | None:
         """The user from the first backend that accepts the credentials; None if none does.
@@ -222,8 +247,10 @@ class Authenticator:
         tokens = self._dependencies.tokens
         if tokens is None or not is_like_token(token):
             return None
+        # With a token that has no name, nobody is somebody who exists.
+        is_taken = name in self._metadata.users.by_name
         try:
-            return await tokens.user_of(token, name)
+            return await tokens.user_of(token, None if is_taken else name)
         except TokenRefused as error:
             self._dependencies.report(f"a token was refused: {error}")
             return None

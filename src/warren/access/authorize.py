@@ -27,14 +27,16 @@ Entity = QueueName | ExchangeName
 class Authorizer:
     """Checks the permissions of `user` in `vhost`; a refusal is an AccessRefused with RabbitMQ's text."""
 
-    __slots__ = ("_allowed", "_generation", "_grants", "user", "variables", "vhost")
+    __slots__ = ("_allowed", "_generation", "_grants", "identity", "user", "variables", "vhost")
 
-    def __init__(self, grants: Grants, user: str, vhost: str) -> None:
+    def __init__(self, grants: Grants, user: User, vhost: str) -> None:
         self._grants = grants
-        self.user = user
+        self.user = user.name
+        # What is compared to tell the user from others; the name is what is shown.
+        self.identity = user.identity
         self.vhost = vhost
         # The values of the variables in topic permissions.
-        self.variables: Mapping[str, str] = {"username": user, "vhost": vhost}
+        self.variables: Mapping[str, str] = {"username": user.name, "vhost": vhost}
         # Operations allowed since the permissions last changed. A refusal closes the channel, so none is
         # cached.
         self._allowed: set[tuple[object, ...]] = set()
@@ -56,6 +58,13 @@ class Authorizer:
     def check_read(self, entity: Entity) -> None:
         """Raise AccessRefused unless the user may consume from, purge, or bind to `entity`."""
         self._check(entity, READ)
+
+    def check_read_or_write(self, entity: Entity) -> None:
+        """Raise AccessRefused unless the user may read or write `entity`."""
+        try:
+            self._check(entity, READ)
+        except AccessRefused:
+            self._check(entity, WRITE)
 
     def check_any(self, entity: Entity) -> None:
         """Raise AccessRefused unless the user has any permission on `entity`, and may know that it exists."""

@@ -13,7 +13,7 @@ from typing import Protocol
 import regex
 from msgspec import Struct
 
-from warren.access.grants import ExternalUser
+from warren.access.grants import LDAP, ExternalUser
 from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, Permissions, TopicPermission
@@ -122,6 +122,7 @@ class DirectoryUser(ExternalUser, frozen=True, kw_only=True):
     """A user who was authenticated by a directory."""
 
     grants: DirectoryGrants
+    issuer: str = LDAP
 
 
 class Directory:

@@ -4,9 +4,16 @@ from typing import Protocol
 
 from warren.access.scopes import Scopes
 from warren.limits import PERMISSIONS_CACHED_MAX
+from warren.metadata.identity import identity_of
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, Permissions, TopicPermission
 from warren.metadata.users import User
+
+# Who vouches for the names of users who are not in the metadata. A name that the client itself has given with
+# a token that has none is not the same name in a token.
+OAUTH2 = "oauth2"
+OAUTH2_UNNAMED = "oauth2-unnamed"
+LDAP = "ldap"
 
 
 class Grants(Protocol):
@@ -79,6 +86,13 @@ class ExternalUser(User, frozen=True, kw_only=True):
     """A user who is not in the metadata; the permissions were determined at login."""
 
     grants: Grants
+    # Who vouches for the name.
+    issuer: str
+
+    @property
+    def identity(self) -> str:
+        """Who the user is: not a user in the metadata of the same name, nor one of another issuer."""
+        return identity_of(self.name, self.issuer)
 
 
 class TokenUser(ExternalUser, frozen=True, kw_only=True):
@@ -89,7 +103,7 @@ class TokenUser(ExternalUser, frozen=True, kw_only=True):
     expires_at: int | None
 
 
-def token_user(name: str, scopes: Scopes, expires_at: int | None) -> TokenUser:
+def token_user(name: str, scopes: Scopes, expires_at: int | None, issuer: str = OAUTH2) -> TokenUser:
     """The user `name` with the permissions that the scopes of a token grant."""
     return TokenUser(
         name=name,
@@ -98,6 +112,7 @@ def token_user(name: str, scopes: Scopes, expires_at: int | None) -> TokenUser:
         tags=scopes.tags,
         limits={},
         grants=TokenGrants(scopes),
+        issuer=issuer,
         expires_at=expires_at,
     )
 

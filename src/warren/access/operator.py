@@ -34,5 +34,6 @@ OPERATOR_USER = ExternalUser(
     hashing_algorithm="",
     tags=("impersonator",),
     limits={},
+    issuer="operator",
     grants=_OperatorGrants(),
 )

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
-from warren.access.grants import TokenUser, token_user
+from warren.access.grants import OAUTH2, OAUTH2_UNNAMED, TokenUser, token_user
 from warren.access.scopes import Scopes
-from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
+from warren.limits import TOKEN_LIFETIME_S, TOKEN_SIZE_MAX, TOKEN_SKEW_MS
 
 if TYPE_CHECKING:
     from joserfc.jwk import Key
@@ -48,6 +48,8 @@ class TokenSettings(Struct, frozen=True, kw_only=True):
     # Aliases, each of which stands for several scopes.
     scope_aliases: Mapping[str, str] = field(default_factory=dict)
     algorithms: tuple[str, ...] = ALGORITHMS
+    # How long a token without an expiry lives from its issue, or without that from the login; None: for ever.
+    lifetime_s: int | None = TOKEN_LIFETIME_S
 
 
 class TokenRefused(Exception):
@@ -68,8 +70,11 @@ class TokenVerifier:
             prefix = f"{settings.resource_server_id}." if settings.resource_server_id else ""
         self._prefix = prefix
 
-    async def user_of(self, token: str, name: str = "") -> TokenUser:
-        """The user of `token`, called `name` if the token has no name; TokenRefused if it is not valid."""
+    async def user_of(self, token: str, name: str | None = "") -> TokenUser:
+        """The user of `token`, called `name` if the token has no name.
+
+        TokenRefused if it is not valid, or if it has no name and `name` is None, because it is another's.
+        """
         if len(token) > TOKEN_SIZE_MAX:
             raise TokenRefused(f"it is longer than {TOKEN_SIZE_MAX} bytes")
         # joserfc and cryptography are loaded only by brokers that take tokens (decision 0194).
@@ -87,11 +92,19 @@ class TokenVerifier:
             raise TokenRefused(str(error)) from None
         expires_at = self._checked_times(claims)
         self._check_audience(claims)
-        return token_user(self._name(claims) or name, Scopes(self._scopes(claims)), expires_at)
+        scopes, claimed = Scopes(self._scopes(claims)), self._name(claims)
+        if claimed:
+            return token_user(claimed, scopes, expires_at, OAUTH2)
+        if name is None:
+            raise TokenRefused("it has no name, and the client gives the name of an existing user")
+        return token_user(name, scopes, expires_at, OAUTH2_UNNAMED)
 
     def _checked_times(self, claims: Mapping[str, object]) -> int | None:
         """The expiry of the token (ms) or None; TokenRefused if it has expired or is not valid yet."""
         begins, ends = _milliseconds(claims, "nbf"), _milliseconds(claims, "exp")
+        if ends is None and self._settings.lifetime_s is not None:
+            issued_at = _milliseconds(claims, "iat")
+            ends = (self._now() if issued_at is None else issued_at) + self._settings.lifetime_s * 1000
         if begins is not None and begins > self._now() + TOKEN_SKEW_MS:
             raise TokenRefused("it is not valid yet")
         if ends is not None and ends <= self._now():
@@ -100,7 +113,7 @@ class TokenVerifier:
 
     def _check_audience(self, claims: Mapping[str, object]) -> None:
         expected = self._settings.resource_server_id
-        if self._settings.verifies_audience and expected and expected not in _words(claims.get("aud")):
+        if self._settings.verifies_audience and expected and expected not in _audiences(claims.get("aud")):
             raise TokenRefused(f"its audience does not include {expected!r}")
 
     def _name(self, claims: Mapping[str, object]) -> str:
@@ -157,6 +170,11 @@ def _milliseconds(claims: Mapping[str, object], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise TokenRefused(f"claim {name!r} is not a number of seconds")
     return int(value * 1000)
+
+
+def _audiences(value: object) -> list[object]:
+    """The audiences of a token: a text is one, spaces included (RFC 7519 §4.1.3)."""
+    return value if isinstance(value, list) else [value]
 
 
 def _words(value: object) -> list[str]:

@@ -27,6 +27,11 @@ _REMOTE_FIELDS = (
 _LOCAL_FIELDS = "username", "virtual_host", "node", "adapter_info", "client_properties"
 _NUMBERS = "channel_max", "frame_max", "heartbeat", "connection_timeout"
 _MECHANISMS = {"plain": "PLAIN", "external": "EXTERNAL"}
+# The keys of a query whose values are shown; anything else could be a password that is misspelt.
+_SHOWN = frozenset((
+    *_TLS_FILES, *_REMOTE_FIELDS, *_LOCAL_FIELDS, "auth_mechanism", "depth", "fail_if_no_peer_cert",
+    "server_name_indication", "verify",
+))  # fmt: skip
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _ENTITY = re.compile("%(..?)?", re.DOTALL)
 _HEX = re.compile("[0-9a-fA-F]{2}")
@@ -100,19 +105,28 @@ def _refusal(uri: str, reason: Term) -> str:
 
 
 def without_passwords(uri: str) -> tuple[str, list[str]]:
-    """Return `uri` with its passwords hidden, and these passwords."""
-    hidden = []
+    """Return `uri` with its passwords hidden, and these passwords.
+
+    What its query says under unknown keys, and a fragment, are hidden as passwords are.
+    """
+    hidden: list[str] = []
 
     def hide(match: re.Match[str]) -> str:
         hidden.append(_bytes_of(match[2]))
         return match[1] + HIDDEN + match[3]
+
+    def hide_value(match: re.Match[str]) -> str:
+        if match[2] in _SHOWN and "#" not in match[3]:
+            return match[0]
+        hidden.append(_bytes_of(match[3]))
+        return match[1] + HIDDEN
 
     before, mark, query = uri.partition("?")
     if mark and "@" in query and "@" not in before:
         # A question mark in a password that is not encoded.
         before, mark, query = uri, "", ""
     before = PASSWORD.sub(hide, before)
-    query = re.sub("((?:^|&)password=)([^&]*)()", hide, query, flags=re.DOTALL)
+    query = re.sub("((?:^|(?<=&))(?:([^&=#]*)=)?)([^&]+)", hide_value, query, flags=re.DOTALL)
     return before + mark + query, [secret for secret in hidden if secret]
 
 
@@ -200,13 +214,12 @@ def _target(parts: _Parts) -> Target:
         raise _RefusedError((Atom("badrecord"), Atom("amqp_params_direct")))
     numbers = _numbers(parts, _REMOTE_FIELDS if host else _LOCAL_FIELDS)
     _check_ranges(parts, numbers)
-    default = "guest" if host else ""
     frame_max = numbers.get("frame_max", 0)
     return Target(
         host=host,
         port=(parts.port or PORTS[scheme]) if host else 0,
-        user=names[0] if names else default,
-        password=names[1] if len(names) > 1 else default,
+        user=names[0] if names else "",
+        password=names[1] if len(names) > 1 else "",
         vhost=vhost,
         is_tls=is_tls,
         tls=tls,

@@ -36,7 +36,7 @@ class Target:
     # Empty for a local target: the node itself.
     host: str
     port: int
-    # Empty for a local target whose URI has no user.
+    # Empty for the target of a link whose URI has no user.
     user: str
     # Not in the repr, which can end up in a traceback.
     password: str = field(repr=False)

@@ -1,6 +1,12 @@
 """Hides the passwords of AMQP URIs, and fills in a hidden one from the URI in which it was hidden."""
 
-from warren.client.rabbitmq_uri import HIDDEN, PASSWORD, parse_target, without_passwords
+from warren.client.rabbitmq_uri import (
+    HIDDEN,
+    PASSWORD,
+    parse_target,
+    uri_without_credentials,
+    without_passwords,
+)
 
 
 def masked_uri(uri: str) -> str:
@@ -14,9 +20,10 @@ def is_masked(uri: str) -> bool:
 
 
 def with_password_of(uri: str, known: str) -> str | None:
-    """Return `uri` with the hidden passwords of `known`, a URI of the same broker and user.
+    """Return `uri` with the hidden passwords of `known`, a URI of the same broker, virtual host and user.
 
-    None if it is of another one: a password must not be sent to a host that it was not given for.
+    None if it is of another one: a password must not be sent to a host that it was not given for, nor open
+    another virtual host.
     """
     if masked_uri(known) == uri:
         return known
@@ -33,4 +40,12 @@ def _is_same_account(uri: str, known: str) -> bool:
     except ValueError:
         return False
     is_as_safe = (new.is_tls, new.tls) == (old.is_tls, old.tls)
-    return is_as_safe and (new.host, new.port, new.user) == (old.host, old.port, old.user)
+    # Without a path, the virtual host of an upstream is that of the link.
+    is_there = (new.host, new.port, new.vhost, _has_path(uri)) == (
+        old.host, old.port, old.vhost, _has_path(known),
+    )  # fmt: skip
+    return is_as_safe and is_there and new.user == old.user
+
+
+def _has_path(uri: str) -> bool:
+    return "/" in uri_without_credentials(uri).partition("://")[2]

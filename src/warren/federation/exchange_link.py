@@ -64,10 +64,11 @@ class ExchangeLink:
         self._run = None
         if self._federated.upstream.error:
             raise BrokerRefused(self._federated.upstream.error)
-        await run.connect_destination()
         self._federated.check_rights()
-        await run.open_destination_channel()
+        # First: while it cannot be reached, nothing is opened here.
         await run.connect_source()
+        await run.connect_destination()
+        await run.open_destination_channel()
         await at_end("source", self._set_up_source(run))
 
     async def _set_up_source(self, run: LinkRun) -> None:

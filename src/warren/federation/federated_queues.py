@@ -28,15 +28,15 @@ from warren.metadata.records import QueueRecord
 from warren.model.arguments import CLASSIC, QUORUM
 from warren.queues.capabilities import taking_queue
 from warren.queues.demand import QueueDemand
-from warren.queues.local import LocalQueue
 from warren.queues.taking_queue import TakingQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.relay.link import Link
 from warren.relay.status import LinkKey, LinkKind
 
 _FEDERATED = (CLASSIC, QUORUM)
 
 # Returns the live queue of a vhost and a name; None if there is none now.
-FindQueue = Callable[[str, str], LocalQueue | None]
+FindQueue = Callable[[str, str], VhostQueue | None]
 
 
 class _MadeOf(Struct, frozen=True):

@@ -68,11 +68,12 @@ class QueueLink:
         """Connect both ends, and declare the queue at the upstream. Raises BrokerRefused."""
         self._run = None
         federated, upstream = self._federated, self._federated.upstream
-        await run.connect_destination()
         federated.check_rights()
-        await run.open_destination_channel()
+        # First: while it cannot be reached, nothing is opened here.
         connection = await run.connect_source()
         _check_capability(connection)
+        await run.connect_destination()
+        await run.open_destination_channel()
         await at_end("source", self._declare(connection))
         queue_run = _QueueRun(upstream, federated.observe(), run)
         await run.open_source_channel()

@@ -18,7 +18,8 @@ class RateLimiter:
         """Return how many messages may be sent at `now_s` (s), at most `most`."""
         if self._rate is None:
             return most
-        passed = now_s - self._filled_at
+        # A clock that was set back takes no tokens.
+        passed = max(0.0, now_s - self._filled_at)
         self._filled_at = now_s
         self._tokens = min(self._tokens + passed * self._rate, max(1.0, self._rate * _SAVED_S))
         return min(int(self._tokens), most)

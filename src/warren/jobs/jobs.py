@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from warren.jobs.job import Job, JobState
 from warren.limits import JOBS_KEPT_MAX, JOBS_RUNNING_MAX, JOBS_STOPPING_S, UNDO_MESSAGES_TOTAL_MAX
+from warren.metadata.identity import shown_name
 
 logger = logging.getLogger("warren.management")
 
@@ -43,7 +44,7 @@ class Jobs:
         self.by_id[job.id] = job
         logger.info(
             "%s %s of queue '%s' in vhost '%s' started by user '%s'",
-            job.kind.value, job.id, job.queue, job.vhost, job.user,
+            job.kind.value, job.id, job.queue, job.vhost, shown_name(job.user),
         )  # fmt: skip
         self._tasks[job.id] = asyncio.get_running_loop().create_task(self._run(job))
 

@@ -6,7 +6,7 @@ from warren.access.authorize import Authorizer
 from warren.access.grants import is_expired
 from warren.errors import AccessRefused, NotFound
 from warren.metadata.users import User
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.server import Server
 from warren.session.vhost_services import VhostServices
 
@@ -25,7 +25,7 @@ class JobContext(Struct, frozen=True):
 class Permit:
     """The permission to take messages out of a queue, and to publish them."""
 
-    def __init__(self, place: JobContext, queue: LocalQueue) -> None:
+    def __init__(self, place: JobContext, queue: VhostQueue) -> None:
         self.place = place
         self._queue = queue
         self._reader: Authorizer = place.source.authorizer(place.user)

@@ -18,6 +18,7 @@ from warren.client.errors import BrokerRefused
 from warren.model.coroutine_driver import drive
 from warren.model.samples import Samples
 from warren.model.turn import Turn
+from warren.relay.attempts import Attempt, LinkAttempts
 from warren.relay.dialer import Dialer
 from warren.relay.link_run import After, LinkPlan, LinkRun, LinkSettings, Log, delivery_of
 from warren.relay.status import Hold, LinkCounters, LinkKey, LinkKind, LinkState, LinkStatus
@@ -41,6 +42,7 @@ class LinkDependencies(Struct, frozen=True):
     turn: Turn
     after: After
     log: Log
+    attempts: LinkAttempts
     # Called when the state of a link has changed.
     changed: Callable[["Link"], None]
 
@@ -49,9 +51,10 @@ class Link:
     """One relay; `start` and `stop` may be called at any time and in any order."""
 
     __slots__ = (
-        "_attempt", "_delay_ms", "_dependencies", "_down_since", "_is_restarting", "_is_running",
-        "_is_wanted", "_last_error", "_last_error_at", "_next_attempt_at", "_pause", "_plan", "_reason",
-        "_run", "_settings", "_since", "_soon_at", "_stops", "_totals", "history", "key", "state",
+        "_attempt", "_delay_ms", "_dependencies", "_down_since", "_failure_count", "_is_restarting",
+        "_is_running", "_is_wanted", "_last_error", "_last_error_at", "_logged_errors", "_next_attempt_at",
+        "_pause", "_permit", "_plan", "_reason", "_run", "_settings", "_since", "_soon_at", "_stops",
+        "_totals", "history", "key", "state",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +77,11 @@ class Link:
         self._is_running = False
         # True if no pause precedes the next attempt.
         self._is_restarting = False
+        # Attempts since the last run that was set up, and their errors as far as they were logged.
+        self._failure_count = 0
+        self._logged_errors: set[str] = set()
+        # The attempt that waits to be granted, or begins.
+        self._permit: Attempt | None = None
         # The run and its number; the back-off; the pause between two runs; who waits for the stop.
         self._run: LinkRun | None = None
         self._attempt = 0
@@ -170,11 +178,17 @@ class Link:
             self._run.end()
         if self._pause is not None:
             self._pause.complete(None)
+        if self._permit is not None:
+            self._permit.granted.complete(None)
 
     async def _relay(self) -> None:
         """Run and pause until the link is not wanted."""
         self._is_running = True
         is_completed = False
+        self._enter(LinkState.STARTING, "")
+        await self._wait_for_attempt(is_retry=False)
+        if not self._is_wanted:
+            await self._end_unstarted()
         while self._is_wanted:
             run = await self._run_once()
             is_completed = run.is_completed
@@ -193,8 +207,28 @@ class Link:
 
     async def _run_once(self) -> LinkRun:
         """Perform one run: set it up, let it forward until it ends, and close it."""
+        run = self._run = self._new_run()
+        self._attempt += 1
+        self._is_restarting = False
+        if self.state is not LinkState.STARTING:
+            self._enter(LinkState.STARTING, "")
+        permit, self._permit = self._permit, None
+        drive(self._set_up(run, permit))
+        error = await run.outcome
+        self._failure_count = 0 if run.is_set_up else self._failure_count + 1
+        if error is not None:
+            self._note_error(error)
+        if run.is_completed:
+            self._is_wanted = False
+        self._enter(LinkState.TERMINATED, error.text if error is not None else self._planned_end(run))
+        await self._close(run, error)
+        self._totals = self._counters()
+        self._run = None
+        return run
+
+    def _new_run(self) -> LinkRun:
         dependencies = self._dependencies
-        run = self._run = LinkRun(
+        return LinkRun(
             self._plan,
             self._settings,
             dialer=dependencies.dialer,
@@ -204,22 +238,28 @@ class Link:
             name=self._name(),
             attempt=self._attempt,
         )
-        self._attempt += 1
-        self._is_restarting = False
-        self._enter(LinkState.STARTING, "")
-        drive(self._set_up(run))
-        error = await run.outcome
-        if error is not None:
-            self._last_error = error
-            self._last_error_at = dependencies.turn.now()
-            dependencies.log("warning", f"{self._name()} has ended: {error.text}", {})
-        if run.is_completed:
-            self._is_wanted = False
-        self._enter(LinkState.TERMINATED, error.text if error is not None else self._planned_end(run))
-        await self._close(run, error)
-        self._totals = self._counters()
-        self._run = None
-        return run
+
+    def _note_error(self, error: BrokerRefused) -> None:
+        """Keep the error that has ended a run; log it unless it was logged since the link last worked."""
+        self._last_error = error
+        self._last_error_at = self._dependencies.turn.now()
+        logged = self._logged_errors
+        is_new = error.text not in logged and len(logged) < limits_relay.LINK_ERRORS_LOGGED_MAX
+        if is_new:
+            logged.add(error.text)
+        level = "warning" if is_new else "debug"
+        self._dependencies.log(level, f"{self._name()} has ended: {error.text}", {})
+
+    async def _end_unstarted(self) -> None:
+        """End a link that was stopped before its first attempt; an earlier run of the node may have left
+        objects.
+        """
+        self._enter(LinkState.TERMINATED, _STOPPED)
+        if self._plan.leaves_objects:
+            run = self._new_run()
+            run.end()
+            run.set_up_ended.complete(None)
+            await self._tear_down(run)
 
     def _planned_end(self, run: LinkRun) -> str:
         """Return why `run` has ended without an error."""
@@ -227,7 +267,7 @@ class Link:
             return _COMPLETED
         return _RESTARTED if self._is_wanted else _STOPPED
 
-    async def _set_up(self, run: LinkRun) -> None:
+    async def _set_up(self, run: LinkRun, permit: Attempt | None) -> None:
         try:
             await self._plan.set_up(run)
             run.is_set_up = True
@@ -237,9 +277,12 @@ class Link:
             # A link is the unit that a broken invariant ends: it tries again, and others go on.
             run.failed(error)
         run.set_up_ended.complete(None)
+        if permit is not None:
+            permit.end()
         if not run.is_set_up:
             return
         if not run.is_ended:
+            self._logged_errors.clear()
             self._enter(LinkState.RUNNING, "")
             if not run.forwarder.remaining and not run.forwarder.unconfirmed_count:
                 run.completed()
@@ -279,6 +322,7 @@ class Link:
         now = self._dependencies.turn.now()
         if self._is_restarting:
             self._delay_ms = limits_relay.LINK_RECONNECT_MIN_MS
+            await self._wait_for_attempt(is_retry=False)
             return
         pause: Answer[None] = Answer()
         self._pause = pause
@@ -294,14 +338,30 @@ class Link:
         await pause
         self._pause = None
         self._next_attempt_at = 0
+        await self._wait_for_attempt(is_retry=self._failure_count > 0 and not self._is_restarting)
+
+    async def _wait_for_attempt(self, *, is_retry: bool) -> None:
+        """Wait until the node may have one more attempt, or the link is stopped or restarted."""
+        if not self._is_wanted:
+            return
+        permit = self._permit = self._dependencies.attempts.request(is_retry=is_retry)
+        await permit.granted
+        # Neither a stop nor an operator's restart waits.
+        if not (permit.is_granted and self._is_wanted):
+            permit.end()
+            self._permit = None
 
     def _fixed_delay_ms(self, run: LinkRun, delay_ms: int) -> int:
         """The pause after `run` if `delay_ms` is set: shorter if the run was set up, once in `delay_ms`.
 
         So a link that worked continues soon, as RabbitMQ's do, and one that ends again and again does not.
+        Behind many failures it is doubled.
         """
         now = self._dependencies.turn.now()
-        if not run.is_set_up or (self._soon_at is not None and now - self._soon_at < delay_ms):
+        if not run.is_set_up:
+            doublings = max(0, self._failure_count - limits_relay.LINK_FIXED_DELAYS_MAX)
+            return max(delay_ms, min(delay_ms << min(doublings, 16), limits_relay.LINK_RECONNECT_MAX_MS))
+        if self._soon_at is not None and now - self._soon_at < delay_ms:
             return delay_ms
         self._soon_at = now
         return min(delay_ms, limits_relay.LINK_RECONNECT_MIN_MS)

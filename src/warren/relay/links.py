@@ -69,6 +69,13 @@ class Links:
         """Return the links whose key `is_wanted` accepts, sorted by key."""
         return [self._links[key] for key in sorted(self._links) if is_wanted(key)]
 
+    def state(self, key: LinkKey) -> LinkState | None:
+        """Return the state of the link with `key`; None if this node does not run it."""
+        link = self._links.get(key)
+        if link is None:
+            return None
+        return LinkState.STARTING if key in self._stopping else link.state
+
     def status(self, key: LinkKey) -> LinkStatus | None:
         """Return the status of the link with `key`; None if this node does not run it."""
         link = self._links.get(key)

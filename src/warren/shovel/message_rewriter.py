@@ -3,11 +3,13 @@
 What is not asked for is not decoded: without properties or headers to set, the property list is passed on as
 it was received. Headers that are added are those of RabbitMQ 3.10.8, with its keys, types and order
 (measured): `x-shovelled` is an array whose first entry is about the last shovel, and `x-shovelled-timestamp`
-the time in seconds. Adding one sorts the headers by name. If they have no room in a frame of the destination,
-the message is forwarded without them.
+the time in seconds. The oldest entries of a message that has passed very many shovels are forgotten. Adding
+one sorts the headers by name. If they have no room in a frame of the destination, the message is forwarded
+without them.
 """
 
 from warren.errors import AmqpError, FrameError
+from warren.limits_relay import SHOVELLED_ENTRIES_MAX
 from warren.metadata.shovel_definition import ShovelDestination, ShovelSource
 from warren.model.message import Message, encode_address
 from warren.model.turn import Turn
@@ -150,7 +152,7 @@ def _with_entry(headers: Table, entry: Table) -> Table:
     """Return `headers` with `entry` before the other entries of `x-shovelled`."""
     known = headers.get(SHOVELLED)
     if known is None or isinstance(known, list):
-        return _with_header(headers, SHOVELLED, [entry, *(known or ())])
+        return _with_header(headers, SHOVELLED, [entry, *(known or [])[: SHOVELLED_ENTRIES_MAX - 1]])
     invalid = headers.get(_INVALID_HEADERS)
     kept: Table = invalid if isinstance(invalid, dict) else {}
     earlier = kept.get(SHOVELLED)

@@ -21,6 +21,7 @@ from warren.relay.endpoint import Endpoint
 from warren.relay.forwarder import AckMode
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.link_filter import LinkFilter
+from warren.relay.link_rights import check_user
 from warren.relay.link_run import LinkPlan, LinkRun, LinkSettings
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
@@ -107,7 +108,11 @@ class ShovelLinks:
         link_dependencies = dependencies.link_dependencies
         key = LinkKey(LinkKind.SHOVEL, settings.vhost, settings.name)
         plan = ShovelPlan(
-            settings, link_dependencies.turn, dependencies.cluster_name, lambda: self._complete(settings)
+            settings,
+            link_dependencies.turn,
+            dependencies.cluster_name,
+            lambda: self._complete(settings),
+            check_rights=lambda: check_user(dependencies.metadata, settings.user),
         )
         dependencies.links.put(Link(key, plan, link_settings(settings), link_dependencies))
 

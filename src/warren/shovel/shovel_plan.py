@@ -43,7 +43,16 @@ _ENDLESS = -1
 class ShovelPlan(LinkPlan):
     """One shovel, for all runs of its link."""
 
-    __slots__ = ("_cluster_name", "_completed", "_rewriter", "_run", "_settings", "_settled", "_turn")
+    __slots__ = (
+        "_check_rights",
+        "_cluster_name",
+        "_completed",
+        "_rewriter",
+        "_run",
+        "_settings",
+        "_settled",
+        "_turn",
+    )
 
     def __init__(
         self,
@@ -51,8 +60,14 @@ class ShovelPlan(LinkPlan):
         turn: Turn,
         cluster_name: Callable[[], str],
         completed: Callable[[], None],
+        *,
+        check_rights: Callable[[], None],
     ) -> None:
-        """`completed` is called when the shovel has moved all that it had to move, and has stopped."""
+        """`completed` is called when the shovel has moved all that it had to move, and has stopped.
+
+        `check_rights` raises BrokerRefused if its user may have no shovel.
+        """
+        self._check_rights = check_rights
         self._settings = settings
         self._turn = turn
         self._cluster_name = cluster_name
@@ -64,6 +79,7 @@ class ShovelPlan(LinkPlan):
 
     async def set_up(self, run: LinkRun) -> None:
         """Open both ends, declare, and start the consumer. Raises BrokerRefused."""
+        self._check_rights()
         if self._run is not None:
             self._settled += self._settled_in(self._run)
         self._run = run

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from warren.access.authenticate import AuthenticationDependencies
+from warren.metadata.refusal_check import RefusalCheck
 
 Result = TypeVar("Result")
 
@@ -44,13 +45,14 @@ class FakeDependencies:
     waits: list[int] = field(default_factory=list)
     reports: list[str] = field(default_factory=list)
 
-    def authentication(self) -> AuthenticationDependencies:
+    def authentication(self, refusal_check: RefusalCheck | None = None) -> AuthenticationDependencies:
         return AuthenticationDependencies(
             thread_pool=self._run_in_thread,
             now=lambda: self.now,
             random_bytes=lambda size: b"salt" * (size // 4),
             wait=self._wait,
             report=self.reports.append,
+            refusal_check=refusal_check,
         )
 
     def _run_in_thread(self, job: Callable[[], bool]) -> FakeFuture:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 from tests.unit.access.dependencies import FakeDependencies, finished
+from tests.unit.metadata.late_proposals import LateProposals
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator, Backend, BackendKind
 from warren.access.directory import (
@@ -18,10 +19,11 @@ from warren.access.grants import ExternalUser
 from warren.access.login_throttle import LoginThrottleSettings
 from warren.access.passwords import SALT_SIZE, SHA256, hash_password
 from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused
-from warren.metadata.commands import PutUser
+from warren.metadata.commands import MetadataCommand, PutUser
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.refusal_check import RefusalCheck
 from warren.wire.table import encode_table
 
 REFUSED = "Login was refused using authentication mechanism {}. For details see the broker logfile."
@@ -293,3 +295,61 @@ def test_a_client_in_memory_is_offered_external_although_no_other_client_is() ->
     by_default = make_authenticator(AuthenticationSettings())
     assert by_default.mechanisms(FakePeer(local_user="guest")) == ("EXTERNAL",)
     assert by_default.mechanisms(FakePeer(certificate_login="guest")) == ("AMQPLAIN", "PLAIN")
+
+
+class LateAuthenticator:
+    """An authenticator of a node that has not applied yet what the others have agreed on."""
+
+    def __init__(self, *others: MetadataCommand) -> None:
+        metadata = Metadata()
+        self.proposals = LateProposals(metadata)
+        finished(self.proposals.propose(user_with("guest", "guest")))
+        self.proposals.others = list(others)
+        self.fake = FakeDependencies()
+        dependencies = self.fake.authentication(RefusalCheck(metadata, self.proposals))
+        self.authenticator = Authenticator(metadata, ALL, dependencies)
+
+    def log_in(self, name: str, password: str, peer: FakePeer = ELSEWHERE) -> str:
+        return finished(self.authenticator.authenticate("PLAIN", plain(name, password), peer)).name
+
+
+def user_with(name: str, password: str) -> PutUser:
+    stored = hash_password(password, bytes(SALT_SIZE), SHA256)
+    return PutUser(name=name, password_hash=stored.salted_hash, hashing_algorithm=stored.algorithm)
+
+
+def test_a_user_whom_another_node_has_just_created_can_log_in() -> None:
+    assert LateAuthenticator(user_with("u", "new")).log_in("u", "new") == "u"
+
+
+def test_a_password_that_another_node_has_just_changed_is_accepted() -> None:
+    late = LateAuthenticator(user_with("u", "new"))
+    finished(late.proposals.propose(user_with("u", "old")))
+    assert late.log_in("u", "new") == "u"
+
+
+def test_a_certificate_of_a_user_whom_another_node_has_just_created_is_accepted() -> None:
+    late = LateAuthenticator(user_with("u", "new"))
+    peer = FakePeer(certificate_login="u")
+    assert finished(late.authenticator.authenticate("EXTERNAL", b"", peer)).name == "u"
+
+
+def test_a_wrong_password_is_compared_once_if_others_have_changed_something_else() -> None:
+    late = LateAuthenticator(user_with("other", "x"))
+    with pytest.raises(LoginRefused):
+        late.log_in("u", "wrong")
+    assert len(late.fake.jobs) == 1
+    assert late.proposals.count == 1
+
+
+def test_an_accepted_password_waits_for_no_other_node() -> None:
+    late = LateAuthenticator(user_with("u", "new"))
+    assert late.log_in("guest", "guest", HERE) == "guest"
+    assert late.proposals.count == 0
+
+
+def test_without_a_majority_a_wrong_password_is_refused() -> None:
+    late = LateAuthenticator(user_with("u", "new"))
+    late.proposals.has_majority = False
+    with pytest.raises(LoginRefused):
+        late.log_in("u", "new")

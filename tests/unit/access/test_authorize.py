@@ -44,7 +44,7 @@ def grant(metadata: Metadata) -> Grant:
 
 @pytest.fixture
 def authorizer(metadata: Metadata) -> Authorizer:
-    return Authorizer(UserGrants(metadata.permissions, "u"), "u", "v")
+    return Authorizer(UserGrants(metadata.permissions, "u"), metadata.users.by_name["u"], "v")
 
 
 def refused(call: Callable[..., None], *arguments: object) -> str:

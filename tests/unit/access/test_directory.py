@@ -96,7 +96,8 @@ def test_the_group_of_a_rule_may_contain_the_vhost_name() -> None:
 def test_a_name_in_a_pattern_is_literal() -> None:
     metadata = Metadata()
     rules = DirectoryRules(grants=(GroupGrant(permission=Permission(r"^${username}\.", "", "")),))
-    authorizer = Authorizer(user(".*", [], rules, metadata).grants, ".*", "v")
+    holder = user(".*", [], rules, metadata)
+    authorizer = Authorizer(holder.grants, holder, "v")
     authorizer.check_configure(QueueName("v", ".*.1"))
     with pytest.raises(AccessRefused):
         authorizer.check_configure(QueueName("v", "other.1"))

@@ -24,7 +24,7 @@ def test_only_the_token_determines_the_permissions_of_its_bearer() -> None:
     known = metadata()
     holder = token_user("u", Scopes(["read:v/q"]), None)
     check_vhost(known, holder, "v")
-    authorizer = Authorizer(grants_of(known, holder), "u", "v")
+    authorizer = Authorizer(grants_of(known, holder), holder, "v")
     authorizer.check_read_queue("q")
     with pytest.raises(AccessRefused):
         authorizer.check_write_exchange("q")
@@ -34,7 +34,7 @@ def test_only_the_token_determines_the_permissions_of_its_bearer() -> None:
 
 def test_the_scopes_of_a_renewed_token_apply_at_once() -> None:
     holder = token_user("u", Scopes(["read:v/q"]), None)
-    authorizer = Authorizer(holder.grants, "u", "v")
+    authorizer = Authorizer(holder.grants, holder, "v")
     authorizer.check_read_queue("q")
     generation = authorizer.generation
     holder.grants.renew(TokenGrants(Scopes(["read:v/other"])))

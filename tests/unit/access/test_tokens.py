@@ -53,7 +53,6 @@ def test_a_token_yields_user_and_scopes(algorithm: str, key: str) -> None:
     holder = read(signed(algorithm=algorithm, key=key))
     assert holder.name == "alice"
     assert holder.grants.permission("v") is not None
-    assert holder.expires_at is None
 
 
 def test_only_scopes_with_the_resource_prefix_count() -> None:
@@ -120,7 +119,7 @@ def test_an_unknown_key_id_is_logged() -> None:
     assert refusal(token) == "there is no key 'stranger'"
 
 
-@pytest.mark.parametrize("audience", [None, "other", [], ["other"], 5])
+@pytest.mark.parametrize("audience", [None, "other", "other rabbitmq", [], ["other"], ["other rabbitmq"], 5])
 def test_a_token_for_another_audience_is_refused(audience: object) -> None:
     token = signed({**CLAIMS, "aud": audience})
     assert refusal(token) == "its audience does not include 'rabbitmq'"
@@ -130,6 +129,14 @@ def test_a_token_for_another_audience_is_refused(audience: object) -> None:
 @pytest.mark.parametrize("ends", [NOW / 1000 + 60, NOW // 1000 + 60])
 def test_a_token_expires_at_its_exp_claim(ends: float) -> None:
     assert read(signed({**CLAIMS, "exp": ends})).expires_at == NOW + 60_000
+
+
+def test_a_token_without_an_expiry_lives_as_long_as_is_configured() -> None:
+    assert read(signed(), lifetime_s=60).expires_at == NOW + 60_000
+    assert read(signed({**CLAIMS, "iat": NOW / 1000 - 10}), lifetime_s=60).expires_at == NOW + 50_000
+    assert refusal(signed({**CLAIMS, "iat": NOW / 1000 - 60}), lifetime_s=60) == "it has expired"
+    assert read(signed(), lifetime_s=None).expires_at is None
+    assert read(signed({**CLAIMS, "exp": NOW / 1000 + 90}), lifetime_s=60).expires_at == NOW + 90_000
 
 
 @pytest.mark.parametrize("ends", [NOW / 1000, NOW / 1000 - 0.001, 0, -1])
@@ -153,6 +160,14 @@ def test_the_user_name_is_the_first_configured_claim_that_exists() -> None:
     assert read(signed(claims)).name == "alice"
     assert read(signed({**claims, "sub": ""})).name == "client"
     assert read(signed({**CLAIMS, "sub": 5})).name == "claimed"
+
+
+def test_a_name_that_only_the_client_gives_is_another_identity() -> None:
+    claimed, named = read(signed({**CLAIMS, "sub": 5})), read(signed({**CLAIMS, "sub": "claimed"}))
+    assert claimed.name == named.name
+    assert len({claimed.identity, named.identity, "claimed"}) == 3
+    with pytest.raises(TokenRefused, match="it has no name"):
+        finished(tokens().user_of(signed({**CLAIMS, "sub": 5}), None))
 
 
 def test_scopes_may_be_a_list_and_may_be_in_other_claims() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.client.rabbitmq_uri import parse_target, uri_refusal, uri_without_credentials
+from warren.client.rabbitmq_uri import parse_target, uri_refusal, uri_without_credentials, without_passwords
 from warren.client.uri import ClientTls
 
 
@@ -12,9 +12,9 @@ def test_a_uri_without_a_query_means_what_it_means_to_other_clients() -> None:
     assert (target.vhost, target.is_tls, target.is_local) == ("v/host", False, False)
 
 
-def test_missing_parts_have_the_defaults_of_rabbitmq() -> None:
+def test_missing_parts_have_the_defaults_of_rabbitmq_but_no_user_and_password() -> None:
     target = parse_target("AMQPS://broker")
-    assert (target.port, target.user, target.password, target.vhost) == (5671, "guest", "guest", "/")
+    assert (target.port, target.user, target.password, target.vhost) == (5671, "", "", "/")
     assert (target.mechanisms, target.heartbeat_s, target.timeout_ms) == (("PLAIN",), None, None)
 
 
@@ -152,3 +152,19 @@ def test_a_uri_that_can_be_used_is_not_refused(uri: str) -> None:
 )
 def test_a_uri_is_shown_without_its_credentials(uri: str, shown: str) -> None:
     assert uri_without_credentials(uri) == shown
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        (
+            "amqp://h?heartbeat=5&passwd=s3cret&verify=verify_none",
+            "amqp://h?heartbeat=5&passwd=***&verify=verify_none",
+        ),
+        ("amqps://u:p@h?password=x&p=y", "amqps://u:***@h?password=***&p=***"),
+        ("amqp://h?s3cret", "amqp://h?***"),
+        ("amqp://h?heartbeat=5#s3cret", "amqp://h?heartbeat=***"),
+    ],
+)
+def test_values_of_unknown_parameters_are_hidden_as_passwords_are(uri: str, shown: str) -> None:
+    assert without_passwords(uri)[0] == shown

@@ -26,8 +26,10 @@ def test_passwords_are_hidden(uri: str, masked: str) -> None:
     ("uri", "filled"),
     [
         ("amqp://u:***@h:1/v", "amqp://u:s3@h:1/v"),
-        ("amqp://u:***@h:1/other?heartbeat=5", "amqp://u:s3@h:1/other?heartbeat=5"),
-        # Another host, port or user, or without TLS.
+        ("amqp://u:***@h:1/v?heartbeat=5", "amqp://u:s3@h:1/v?heartbeat=5"),
+        # Another virtual host, host, port or user, or without TLS.
+        ("amqp://u:***@h:1/other", None),
+        ("amqp://u:***@h:1", None),
         ("amqp://u:***@evil:1/v", None),
         ("amqp://u:***@h:2/v", None),
         ("amqp://w:***@h:1/v", None),
@@ -41,7 +43,9 @@ def test_a_hidden_password_is_filled_in_for_the_same_user_and_broker(uri: str, f
 
 
 def test_a_password_with_signs_of_patterns_is_filled_in_as_it_is() -> None:
-    assert with_password_of("amqp://u:***@h/v", r"amqp://u:\1\g<2>@h") == r"amqp://u:\1\g<2>@h/v"
+    assert with_password_of("amqp://u:***@h/v?depth=1", r"amqp://u:\1\g<2>@h/v") == (
+        r"amqp://u:\1\g<2>@h/v?depth=1"
+    )
 
 
 def test_tls_is_not_weakened_by_filling_in() -> None:

@@ -359,10 +359,10 @@ def test_a_refused_binding_ends_the_run_also_if_nothing_waits_for_its_answer() -
 def test_a_definition_that_cannot_be_used_is_the_reason_of_the_link() -> None:
     sites = TwoSites().start()
     sites.declare()
-    sites.federate(max_hops=-1)
+    sites.federate(uri=[])
     status = sites.link.status()
     assert status.state is LinkState.TERMINATED
-    assert "max-hops" in status.reason
+    assert "uri has no address" in status.reason
 
 
 def test_a_link_shows_the_address_as_it_was_written_also_while_it_cannot_connect(sites: TwoSites) -> None:

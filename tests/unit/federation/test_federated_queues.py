@@ -8,7 +8,7 @@ from tests.unit.session.client import Broker, Client, call, publication
 from warren.federation.federated_exchanges import FederationDependencies
 from warren.federation.federated_queues import FederatedQueues
 from warren.metadata.commands import ClearParameter, ClearPolicy, MetadataCommand, SetParameter, SetPolicy
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.relay.links import Links
 from warren.relay.status import LinkState
 from warren.wire import methods
@@ -33,7 +33,7 @@ class Sites:
         )
         self.client: Client = self.here.client()
 
-    def find(self, vhost: str, name: str) -> LocalQueue | None:
+    def find(self, vhost: str, name: str) -> VhostQueue | None:
         services = self.here.server.vhost_services.get(vhost)
         return None if services is None else services.vhost.queues.get(name)
 

@@ -6,7 +6,7 @@ from tests.unit.relay.network import Network
 from tests.unit.session.client import Broker, publication
 
 from warren.federation.federated_exchanges import FederatedExchanges, FederationDependencies
-from warren.federation.link_rights import LinkRights
+from warren.federation.link_rights import check_publish
 from warren.metadata.commands import (
     ClearParameter,
     ClearPolicy,
@@ -15,9 +15,11 @@ from warren.metadata.commands import (
     SetGlobalParameter,
     SetParameter,
     SetPolicy,
+    SetUserTags,
 )
 from warren.metadata.records import BindingRecord
 from warren.relay.link import Link
+from warren.relay.link_rights import LinkRights
 from warren.relay.links import Links
 from warren.relay.status import LinkState
 from warren.wire import methods
@@ -43,7 +45,14 @@ class TwoSites:
                 cluster_name=lambda: str(self.metadata.global_parameters.by_name.get("cluster_name", "c")),
             )
         )
-        self.rights = LinkRights(self.metadata, self.links, self.here.turns.append)
+        self.rights = LinkRights(
+            self.metadata,
+            self.links,
+            self.here.turns.append,
+            lambda link: check_publish(self.metadata, link.user, link.key),
+        )
+        # Only who has such a tag sets upstreams.
+        self.here.proposals.apply(SetUserTags(name="guest", tags=("policymaker",)))
         self.client_here, self.client_there = self.here.client(), self.there.client()
 
     def start(self) -> "TwoSites":

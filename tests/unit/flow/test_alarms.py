@@ -55,6 +55,33 @@ def test_the_latest_measurement_is_available() -> None:
     assert alarms.low == [Resource.DISK]
 
 
+def test_an_alarm_of_any_node_blocks_publishers_until_the_last_one_is_cleared() -> None:
+    reported: list[str] = []
+    alarms = Alarms(reported.append)
+    alarms.tell("b@here", (Resource.MEMORY,))
+    alarms.tell("c@here", (Resource.MEMORY,))
+    alarms.update(memory(101))
+    alarms.tell("b@here", ())
+    alarms.update(memory(0))
+    assert reported == ["low on memory"]
+    alarms.tell("c@here", (Resource.DISK, Resource.MEMORY))
+    alarms.tell("c@here", ())
+    alarms.tell("c@here", ())
+    assert reported == ["low on memory", "low on disk & memory", ""]
+
+
+def test_alarms_of_other_nodes_are_none_of_this_one() -> None:
+    events: list[tuple[str, bool]] = []
+    alarms = Alarms(lambda _: None, lambda source, *, is_set: events.append((source, is_set)))
+    alarms.tell("b@here", (Resource.DISK,))
+    alarms.update(memory(101))
+    assert alarms.low == [Resource.MEMORY]
+    assert not alarms.is_low(Resource.DISK)
+    assert alarms.others == {"b@here": (Resource.DISK,)}
+    assert alarms.blocking == [Resource.DISK, Resource.MEMORY]
+    assert events == [("memory", True)]
+
+
 def test_measurements_are_more_frequent_near_the_limit() -> None:
     looks = [
         disk(byte_count, limit=GB).check_after_ms(DISK_CHECK_MS_MAX)

@@ -10,6 +10,7 @@ from warren.client.connection import ClientConnection, ConnectionListener
 from warren.client.errors import BrokerRefused
 from warren.client.login import ClientLogin
 from warren.client.uri import Target
+from warren.relay.attempts import LinkAttempts
 from warren.relay.dialer import Dialer
 from warren.relay.endpoint import Endpoint
 from warren.relay.link import Link, LinkDependencies
@@ -43,7 +44,10 @@ class Network(Dialer):
         self.timers: list[tuple[int, Callable[[], None]]] = []
         self.log: list[str] = []
         self.states: list[tuple[LinkKey, LinkState]] = []
-        self.dependencies = LinkDependencies(self, self.clock.turn, self.after, self._log, self._changed)
+        attempts = LinkAttempts(self.clock.turn, self.after)
+        self.dependencies = LinkDependencies(
+            self, self.clock.turn, self.after, self._log, attempts, self._changed
+        )
 
     async def dial(
         self, target: Target, name: str, user: str, listener: ConnectionListener

@@ -2,6 +2,7 @@
 
 from tests.clock import ManualClock
 
+from warren.limits_relay import SHOVELLED_ENTRIES_MAX
 from warren.metadata.shovel_definition import ShovelDefinition, ShovelDestination, ShovelSource
 from warren.model.message import Message, encode_address
 from warren.shovel.message_rewriter import MessageRewriter, forward_entry
@@ -157,3 +158,13 @@ def test_a_message_without_room_for_the_headers_keeps_its_own() -> None:
         assert sent.headers is not None
         assert sent.headers["n"] == "x" * 400
         assert ("x-shovelled" in sent.headers) is expected
+
+
+def test_shovels_that_send_a_message_round_do_not_let_its_headers_grow_without_end() -> None:
+    changed = rewriter(settings(adds_forward_headers=True), size_max=1_000_000)
+    sent = message()
+    for _ in range(10 * SHOVELLED_ENTRIES_MAX):
+        sent = changed.rewrite(sent)
+    entries = (sent.properties().headers or {})["x-shovelled"]
+    assert isinstance(entries, list)
+    assert len(entries) == SHOVELLED_ENTRIES_MAX

@@ -11,7 +11,9 @@ from warren.metadata.commands import (
     OPERATOR,
     ClearParameter,
     Json,
+    PutUser,
     PutVhost,
+    RemoveUser,
     RemoveVhost,
     Reply,
     SetParameter,
@@ -56,12 +58,12 @@ class Site:
         self.client = self.network.brokers["source"].client()
         self.reader = self.network.brokers["destination"].client()
 
-    def shovel(self, name: str = NAME, **definition: object) -> Reply:
+    def shovel(self, name: str = NAME, user: str = INTERNAL_USER, **definition: object) -> Reply:
         """Set the parameter of a shovel from the host `source` to the host `destination`."""
         ends = {"src-uri": "amqp://source", "dest-uri": "amqp://destination"}
         given = {key.replace("_", "-"): value for key, value in definition.items()}
         reply = self.local.apply(
-            SetParameter(vhost=VHOST, component="shovel", name=name, value={**ends, **given}), INTERNAL_USER
+            SetParameter(vhost=VHOST, component="shovel", name=name, value={**ends, **given}, user=user), user
         )
         self.network.exchange()
         return reply
@@ -405,3 +407,18 @@ def test_all_shovels_stop_together() -> None:
     site.network.exchange()
     assert stopped
     assert site.links.statuses() == {}
+
+
+def test_a_shovel_of_a_deleted_user_ends_and_does_not_run_for_a_new_user_of_that_name() -> None:
+    site = started()
+    pol = PutUser(name="pol", password_hash=b"", hashing_algorithm="", tags=("policymaker",))
+    site.local.apply(pol)
+    site.shovel(user="pol", src_queue="from", dest_queue="to")
+    assert site.status().state is LinkState.RUNNING
+    for command in (RemoveUser(name="pol"), pol):
+        site.local.apply(command)
+        site.network.exchange()
+        assert site.status().state is LinkState.TERMINATED
+        assert site.status().reason == "user 'pol', who has set it, is deleted: it has to be set again"
+    site.shovel(user="pol", src_queue="from", dest_queue="to")
+    assert site.status().state is LinkState.RUNNING
