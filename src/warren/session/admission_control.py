@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
-from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed
+from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed, NotFound
 from warren.metadata.machine import Metadata
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
 from warren.session.events.event_publisher import AMQP, PROTOCOLS, EventPublisher
 from warren.session.peer import Peer
@@ -24,7 +25,7 @@ class AuthAttempts(Struct):
 
 
 class ConnectionCounts(Protocol):
-    """The numbers of open connections, and which virtual hosts are available."""
+    """The numbers of open connections, on all nodes, and which virtual hosts are available."""
 
     @property
     def event_publisher(self) -> EventPublisher:
@@ -39,6 +40,9 @@ class ConnectionCounts(Protocol):
     def is_alive(self, vhost: str) -> bool:
         """True if `vhost`, which exists, is running."""
 
+    async def wait_until_started(self, vhost: str) -> None:
+        """Wait while `vhost`, which exists, starts for the first time."""
+
 
 class AdmissionControl:
     """Decides for the handshakes of one node; a refusal is raised as the exception that becomes the reply."""
@@ -49,7 +53,10 @@ class AdmissionControl:
         authenticator: Authenticator,
         counts: Callable[[], ConnectionCounts],
         report: Callable[[str], None],
+        *,
+        refusal_check: RefusalCheck,
     ) -> None:
+        self._refusal_check = refusal_check
         self._metadata = metadata
         self._authenticator = authenticator
         self._counts = counts
@@ -98,8 +105,28 @@ class AdmissionControl:
         """Return `user` with the permissions of a new secret. NotAllowed if it belongs to another user."""
         return await self._authenticator.renewed(user, secret)
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
-        """Raise AmqpError unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured)."""
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
+        """Raise AmqpError unless `user` may open a connection to `vhost` now (RabbitMQ 3.10.8, measured).
+
+        Both may have been created on another node, so that this one has to apply that, and to start `vhost`.
+        """
+        index = self._refusal_check.index
+        try:
+            await self._admit_started(user, vhost)
+            return
+        except NotAllowed as refusal:
+            is_absent = self._metadata.vhost(vhost) is None
+            doubted = NotFound(refusal.message) if is_absent else refusal
+            if not await self._refusal_check.is_refuted(doubted, index):
+                raise
+        await self._admit_started(user, vhost)
+
+    async def _admit_started(self, user: User, vhost: str) -> None:
+        if self._metadata.vhost(vhost) is not None and not self._counts().is_alive(vhost):
+            await self._counts().wait_until_started(vhost)
+        self._admit(user, vhost)
+
+    def _admit(self, user: User, vhost: str) -> None:
         found = self._metadata.vhost(vhost)
         if found is None:
             raise NotAllowed(f"vhost {vhost} not found")
@@ -109,7 +136,7 @@ class AdmissionControl:
                 f"access to vhost '{vhost}' refused for user '{user.name}': "
                 f"connection limit ({limit}) is reached"
             )
-        self._check_user_limit(user.name)
+        self._check_user_limit(user.identity)
         check_vhost(self._metadata, user, vhost)
         if not self._counts().is_alive(vhost):
             raise InternalError(

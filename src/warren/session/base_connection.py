@@ -96,6 +96,11 @@ class BaseConnection:
         return "" if self.login is None else self.login.user
 
     @property
+    def identity(self) -> str:
+        """Who the user is, also among users of other issuers; empty before the connection was open."""
+        return "" if self.login is None else self.login.identity
+
+    @property
     def vhost_name(self) -> str:
         """The name of the virtual host; empty before the connection was open."""
         return "" if self.services is None else self.services.vhost.name

@@ -30,6 +30,7 @@ cdef class Channel:
     cdef Outbox _outbox
     cdef Throttle _throttle
     cdef ChannelPublisher _publisher
+    cdef object _publish_retry
     cdef object _rules
     cdef object _consume_handler
     cdef object _declare_handler
@@ -37,6 +38,7 @@ cdef class Channel:
     cdef object _failed
     cdef bytearray _held
     cdef Py_ssize_t _held_size
+    cdef bint _holds_settlement
     cdef bint _is_resuming
     cdef bint _is_waiting
     cdef object _waiting

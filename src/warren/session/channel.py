@@ -20,19 +20,21 @@ from warren.errors import (
 )
 from warren.framing.outbox import Outbox
 from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
+from warren.metadata.refusal_check import RefusalCheck
 from warren.model.coroutine_driver import Pending, step
 from warren.model.counters import Counters
 from warren.model.message_position import POSITIONS_REALM
 from warren.model.samples import Samples
 from warren.queues.capabilities import declared_queue
-from warren.queues.local import LocalQueue
 from warren.queues.queue import NACKED, REJECTED, Queue, QueueHost
+from warren.queues.vhost_queue import VhostQueue
 from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
 from warren.session.declare_handler import DeclareHandler
 from warren.session.pending_confirms import PendingConfirms
 from warren.session.protocol_errors import close_text
+from warren.session.publish_retry import PublishRetry
 from warren.session.publish_rules import PublishRules
 from warren.session.publisher import ChannelPublisher
 from warren.session.subscriber import ACKNOWLEDGE, REJECT, ChannelSubscription, Subscriber
@@ -65,9 +67,10 @@ class Channel:
     """One channel of an open connection."""
 
     __slots__ = (
-        "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_host", "_is_resuming",
-        "_is_waiting", "_method_index", "_outbox", "_publisher", "_rules", "_run_in_channel", "_throttle",
-        "_waiting", "history", "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
+        "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_holds_settlement",
+        "_host", "_is_resuming", "_is_waiting", "_method_index", "_outbox", "_publish_retry", "_publisher",
+        "_rules", "_run_in_channel", "_throttle", "_waiting", "history", "is_closed", "is_closing",
+        "is_interrupted", "number", "subscriber",
     )  # fmt: skip
 
     def __init__(self, number: int, parts: "ChannelParts") -> None:
@@ -85,6 +88,7 @@ class Channel:
         self._outbox = parts.outbox
         self._throttle = parts.throttle
         self._publisher = parts.publisher
+        self._publish_retry = PublishRetry(parts.publisher, parts.refusal_check, parts.throttle)
         self._rules = parts.rules
         self._consume_handler = parts.consume_handler
         self._declare_handler = parts.declare_handler
@@ -95,6 +99,8 @@ class Channel:
         # Whole frames that arrived while a handler was waiting or publishing was blocked.
         self._held = bytearray()
         self._held_size = 0
+        # True while one of them settles deliveries.
+        self._holds_settlement = False
         # True while a held frame is processed, until `_hold` decides that it must stay held.
         self._is_resuming = False
         # True while a handler waits, and the handler.
@@ -165,12 +171,12 @@ class Channel:
 
     def release(self) -> None:
         """Release the channel's resources: requeue unacknowledged deliveries and drop uncommitted work."""
-        queues: dict[LocalQueue, None] = {}
+        queues: dict[VhostQueue, None] = {}
         self._leave(queues)
         for queue in queues:
             queue.pump()
 
-    def _leave(self, queues: dict[LocalQueue, None]) -> None:
+    def _leave(self, queues: dict[VhostQueue, None]) -> None:
         """Release without pumping: the affected `queues` are added, for the caller to `pump`."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
@@ -180,6 +186,7 @@ class Channel:
         self._throttle.released(self._held_size)
         self._held = bytearray()
         self._held_size = 0
+        self._holds_settlement = False
         if self._publisher.confirms is not None:
             self._publisher.confirms.close()
         self._rules.release()
@@ -224,7 +231,10 @@ class Channel:
             # An operator or a timeout has requeued the delivery, which the client may not know.
             pass
         except ChannelException as error:
-            self._fail(error)
+            if self._publish_retry.has_message:
+                self._run_guarded(self._publish_retry.publish_again(error))
+            else:
+                self._fail(error)
         except AmqpError as error:
             self._blame(error)
             raise
@@ -233,6 +243,7 @@ class Channel:
         """Remove the first `size` bytes of the held frames, which were processed."""
         del self._held[:size]
         self._held_size -= size
+        self._holds_settlement = self._holds_settlement and self._held_size > 0
         self._throttle.released(size)
 
     def _end_held(self, held: bytearray, done: int) -> None:
@@ -261,6 +272,8 @@ class Channel:
                 if self._throttle.reason or (self._throttle.credit.is_spent and self._waits_for_disk()):
                     self._throttle.hold_publisher(self._host.turn.now())
                     self._hold(reader)
+                elif self._publisher.behind is not None and self._waits_for_queue():
+                    self._hold(reader)
                 else:
                     self._publisher.method(reader)
             elif not self._publisher.is_idle():
@@ -277,10 +290,19 @@ class Channel:
         """True if publishes wait for credit; without persistent ones only if `is_spent_for_all`."""
         return self._publisher.has_persistent or self._throttle.credit.is_spent_for_all
 
+    def _waits_for_queue(self) -> bool:
+        """True if publishes wait for the credit of a queue on another node."""
+        credit = self._publisher.behind
+        if credit is None or not credit.is_spent:
+            self._publisher.behind = None
+            return False
+        self._throttle.wait_for(credit, self._host.turn.now())
+        return True
+
     def _handle_later(self, reader: FrameReader) -> None:
         """Process a frame of a channel that is closing, waiting, or holding frames."""
         if not self.is_closing:
-            if self._settles_only(reader):
+            if self._overtakes_held(reader):
                 self._handle_guarded(reader)
             else:
                 self._hold(reader)
@@ -293,23 +315,29 @@ class Channel:
             elif index == methods.ChannelOpen.index:
                 raise ChannelNumberError(_OPEN_ALREADY, method_index=index)
 
-    def _settles_only(self, reader: FrameReader) -> bool:
-        """True if the frame settles known deliveries, and can be processed before the held publishes.
+    def _overtakes_held(self, reader: FrameReader) -> bool:
+        """True if the frame settles known deliveries, and is processed before the held publishes.
 
         Acknowledgements may end the memory alarm. A frame with an unknown tag waits, so that its error does
-        not precede earlier frames; in a transaction the order matters, so that every frame waits.
+        not precede earlier frames; in a transaction the order matters, so that every frame waits. Behind one
+        that waits others wait as well: it may be among what they settle.
         """
-        if self._is_waiting or reader.kind != METHOD or self._publisher.transaction is not None:
+        if reader.kind != METHOD:
             return False
         payload = reader.payload()
         if int.from_bytes(payload[:4], "big") not in _SETTLING:
             return False
+        if self._is_waiting or self._publisher.transaction is not None or not self._settles_known(payload):
+            self._holds_settlement = True
+        return not self._holds_settlement
+
+    def _settles_known(self, payload: bytes) -> bool:
         method = decode_method(payload)
         tag: int = method.delivery_tag  # type: ignore[attr-defined]
         unacked = self.subscriber.unacked
         if not tag:
             return getattr(method, "multiple", False)
-        return tag <= unacked.last_tag and any(True for _ in unacked.peek(tag, False))
+        return unacked.holds(tag)
 
     def _hold(self, reader: FrameReader) -> None:
         """Append the frame under the cursor to the held frames, unless it is the first of them already."""
@@ -331,9 +359,13 @@ class Channel:
         index = self._method_index if error.method_index is None else error.method_index
         self.is_closing = True
         self._failed(error, index)
+        # `resume` does that itself.
+        held = None if self._is_resuming else self._held
         self.release()
         close = methods.ChannelClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self._outbox.method(self.number, close)
+        if held:
+            self._end_held(held, 0)
 
     def _dispatch(self, method: Method) -> None:
         self._host.work += _METHOD_WORK
@@ -367,6 +399,11 @@ class Channel:
             return
         self._is_waiting = False
         self._waiting = None
+        self._run_guarded(coroutine)
+        self.resume()
+
+    def _run_guarded(self, coroutine: Coroutine[Pending, None, None]) -> None:
+        """Run `coroutine`; its refusal closes the channel."""
         try:
             self._run(coroutine)
         except ChannelException as error:
@@ -374,7 +411,6 @@ class Channel:
         except AmqpError as error:
             self._blame(error)
             raise
-        self.resume()
 
     def _close(self, _: Method) -> None:
         self.release()
@@ -405,8 +441,6 @@ class Channel:
 
     def _settle(self, tag: int, multiple: bool, how: int) -> None:
         transaction = self._publisher.transaction
-        if how != ACKNOWLEDGE:
-            self.subscriber.check_return(tag, multiple)
         if transaction is None:
             self.subscriber.settle(tag, multiple, how)
         else:
@@ -426,7 +460,6 @@ class Channel:
     def _requeue(self) -> None:
         """Requeue all unacknowledged, except what the transaction settles (RabbitMQ 3.10.8, measured)."""
         transaction = self._publisher.transaction
-        self.subscriber.check_return(0, True)
         if transaction is None:
             self.subscriber.recover()
         else:
@@ -453,6 +486,7 @@ class Channel:
         self._run(self._commit())
 
     async def _commit(self) -> None:
+        await self._publish_retry.await_routes(self._transaction().published)
         published, settled = self._transaction().take()
         confirms = PendingConfirms()
         for sequence, (message, is_mandatory) in enumerate(published):
@@ -487,7 +521,7 @@ def close_channels(channels: Iterable[Channel]) -> None:
 
     Deliveries are requeued in all channels before other consumers receive them, which preserves their order.
     """
-    queues: dict[LocalQueue, None] = {}
+    queues: dict[VhostQueue, None] = {}
     ending = list(channels)
     for channel in ending:
         # A message that dead-letters now must not be delivered to another of these channels.
@@ -524,6 +558,7 @@ class ChannelParts(Struct, kw_only=True):
     throttle: Throttle
     publisher: ChannelPublisher
     subscriber: Subscriber
+    refusal_check: RefusalCheck
     rules: PublishRules
     consume_handler: ConsumeHandler
     declare_handler: DeclareHandler

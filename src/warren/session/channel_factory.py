@@ -28,6 +28,7 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
     )
     context = ConsumeContext(
         queue_service=services.queue_service,
+        refusal_check=services.refusal_check,
         requester=requester,
         random_bytes=server.random_bytes,
         check_timeouts=connection.check_timeouts,
@@ -46,6 +47,7 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
         subscriber=subscriber,
         rules=rules,
         consume_handler=ConsumeHandler(vhost, subscriber, rules, context=context),
+        refusal_check=services.refusal_check,
         declare_handler=DeclareHandler(services, requester, subscriber, rules),
         run_in_channel=connection.run_in_channel,
         failed=lambda error, index: server.connection_log.channel_failed(connection, number, error, index),
@@ -66,8 +68,8 @@ def _check_limits(server: Server, connection: AmqpConnection) -> None:
             f"({login.channels_max})",
             method_index=0,
         )
-    limit = services.channels_max_of(login.user)
-    if limit is not None and 0 <= limit <= server.channels_of(login.user):
+    limit = services.channels_max_of(login.identity)
+    if limit is not None and 0 <= limit <= server.channels_of(login.identity):
         raise NotAllowed(
             f"number of channels opened for user '{login.user}' has reached the maximum allowed user limit "
             f"of ({limit})",

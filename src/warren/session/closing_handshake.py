@@ -26,13 +26,13 @@ class ClosingHandshake:
         # True while close-ok waits for the exclusive queues to be deleted.
         self.is_close_ok_pending = False
 
-    def begin(self, error: AmqpError, now: int) -> None:
-        """Send connection.close for `error`; after a malformed frame only close-ok is awaited."""
+    def begin(self, error: AmqpError, now: int) -> bytes:
+        """Return the connection.close for `error`; after a malformed frame only close-ok is awaited."""
         index = error.method_index or 0
         close = methods.ConnectionClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
-        self._outbox.method(0, close)
         self.ignores_input = isinstance(error, FrameError)
         self._deadlines.begin_closing(now, is_broken=self.ignores_input)
+        return close.encode()
 
     def agree(self, now: int) -> None:
         """Start the timeout in which the client, which has sent connection.close, must close the socket."""

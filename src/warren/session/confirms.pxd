@@ -21,6 +21,7 @@ cdef class Confirms(ConfirmListener):
     cdef uint64_t _first_due
     cdef set _ahead
     cdef set _refused
+    cdef object _failure
 
     cpdef uint64_t next(self) except 0
     @cython.locals(sequence=uint64_t, due=cython.int)

@@ -32,6 +32,7 @@ class Confirms(ConfirmListener):
         "_channel_number",
         "_counters",
         "_due",
+        "_failure",
         "_first_due",
         "_is_closed",
         "_is_waiting",
@@ -57,6 +58,8 @@ class Confirms(ConfirmListener):
         # True while `flush` is registered with the outbox.
         self._is_waiting = False
         self._is_closed = False
+        # What has broken it, if anything.
+        self._failure: Exception | None = None
         # The run [first, end): one answer is due for each sequence. Sequences in `_due` are higher.
         self._run_first = 0
         self._run_end = 0
@@ -115,6 +118,12 @@ class Confirms(ConfirmListener):
         self._refused.add(sequence)
         self.done(sequence, sequence)
 
+    def failed(self, error: Exception) -> None:
+        """End the connection as it writes next, since `error` may have lost an answer."""
+        self._failure = error
+        if not self._is_waiting:
+            self._answer_later()
+
     @property
     def unconfirmed_count(self) -> int:
         """The number of publishes that are not confirmed yet."""
@@ -123,6 +132,8 @@ class Confirms(ConfirmListener):
     def flush(self) -> None:
         """Send basic.ack or basic.nack for the settled sequences."""
         self._is_waiting = False
+        if self._failure is not None:
+            raise self._failure
         self._flush_to(self.last)
 
     def flush_before(self, sequence: int) -> None:

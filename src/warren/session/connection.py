@@ -218,6 +218,7 @@ class Connection(BaseConnection):
     def proceed(self) -> None:
         assert self._handshake_driver is not None
         self._handshake_driver.process_more(self.turn.now())
+        self._open_if_complete(self._handshake_driver)
 
     def _process_frames(self) -> None:
         """Process complete frames, at most one turn's work."""
@@ -286,6 +287,9 @@ class Connection(BaseConnection):
             check_heartbeat(reader)
             return
         handshake_driver.handle(reader, self.turn.now())
+        self._open_if_complete(handshake_driver)
+
+    def _open_if_complete(self, handshake_driver: HandshakeDriver) -> None:
         if handshake_driver.handshake.is_complete:
             self._open(handshake_driver.handshake, handshake_driver.tuned_at)
 
@@ -398,9 +402,16 @@ class Connection(BaseConnection):
                 self._closing.ignores_input = True
                 return
             self._handshake_driver = None
-        self._release(b"")
-        self._closing.begin(error, self.turn.now())
+        # An operator or a shutdown does not wait for other nodes: without a majority that takes seconds.
+        waits = self.is_open and not isinstance(error, ConnectionForced)
+        if not waits:
+            self._release(b"")
+        close = self._closing.begin(error, self.turn.now())
         self.state = ConnectionState.CLOSING
+        if waits:
+            self._release(close)
+        else:
+            self.outbox.payload(0, close)
 
     def _release(self, answer: bytes) -> None:
         """Release what the connection has in the virtual host, then send the method `answer`, if any."""
@@ -420,8 +431,8 @@ class Connection(BaseConnection):
 
     async def _delete_exclusive_queues(self, answer: bytes) -> None:
         assert self.services is not None
-        self._closing.is_close_ok_pending = True
-        await self.services.queue_service.remove_exclusive(self.owner)
+        self._closing.is_close_ok_pending = answer == CLOSE_OK
+        await self.services.queue_remover.remove_exclusive(self.owner)
         self._closing.is_close_ok_pending = False
         if answer:
             self.outbox.payload(0, answer)

@@ -5,9 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from warren.errors import AmqpNotImplemented, NotAllowed, NotFound, PreconditionFailed
+from warren.errors import AmqpNotImplemented, ChannelException, NotAllowed, NotFound, PreconditionFailed
 from warren.framing.outbox import Outbox
 from warren.metadata.records import NO_ARGUMENTS
+from warren.metadata.refusal_check import RefusalCheck
 from warren.model.arguments import CLASSIC, QUORUM, STREAM, not_integer
 from warren.model.coroutine_driver import Pending
 from warren.model.message_position import POSITIONS_ARGUMENT
@@ -16,9 +17,11 @@ from warren.queues.capabilities import taking_queue
 from warren.queues.local import LocalQueue
 from warren.queues.offset_header import OFFSET_HEADER
 from warren.queues.position_starts import PositionStarts
+from warren.queues.reply import REPLY_BYTES_COUNT, REPLY_TO
 from warren.queues.stream_read_options import StreamReadOptions
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.positioned_subscription import PositionedSubscription
-from warren.session.publish_rules import REPLY_TO, PublishRules, reply_bytes_count
+from warren.session.publish_rules import PublishRules
 from warren.session.subscriber import CONSUMER_TIMEOUT_ARGUMENT, ChannelSubscription, Subscriber
 from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Requester
@@ -30,8 +33,8 @@ _TAG_BYTES = 16
 # x-stream-offset is valid only for streams, and consumer priorities only for other queues.
 _UNKNOWN_ARGUMENTS = {
     CLASSIC: (OFFSET_HEADER,),
-    QUORUM: (OFFSET_HEADER, "x-cancel-on-ha-failover"),
-    STREAM: ("x-priority", "x-cancel-on-ha-failover"),
+    QUORUM: (OFFSET_HEADER,),
+    STREAM: ("x-priority",),
 }
 
 
@@ -44,6 +47,7 @@ class ConsumeHandler:
         "_outbox",
         "_queue_service",
         "_random_bytes",
+        "_refusal_check",
         "_requester",
         "_rules",
         "_subscriber",
@@ -58,6 +62,7 @@ class ConsumeHandler:
         self._outbox: Outbox = subscriber.outbox
         self._rules = rules
         self._queue_service = context.queue_service
+        self._refusal_check = context.refusal_check
         self._requester = context.requester
         self._random_bytes = context.random_bytes
         self._check_timeouts = context.check_timeouts
@@ -65,7 +70,27 @@ class ConsumeHandler:
 
     def handle(self, method: Method) -> Coroutine[Pending, None, None] | None:
         """Execute `method`; returns what is left of it if it has to wait."""
-        return HANDLERS[type(method)](self, method)
+        try:
+            rest = HANDLERS[type(method)](self, method)
+        except ChannelException as refusal:
+            return self._handle_again(method, refusal, self._refusal_check.index)
+        return None if rest is None else self._finish(method, rest)
+
+    async def _finish(self, method: Method, rest: Coroutine[Pending, None, None]) -> None:
+        """Do the `rest` of `method`."""
+        index = self._refusal_check.index
+        try:
+            await rest
+        except ChannelException as refusal:
+            await self._handle_again(method, refusal, index)
+
+    async def _handle_again(self, method: Method, refusal: ChannelException, index: int) -> None:
+        """Execute `method` again, or raise its `refusal` if the metadata at `index` are those of now."""
+        if not await self._refusal_check.is_refuted(refusal, index):
+            raise refusal
+        rest = HANDLERS[type(method)](self, method)
+        if rest is not None:
+            await rest
 
     def _qos(self, method: methods.BasicQos) -> None:
         if method.prefetch_size:
@@ -87,7 +112,10 @@ class ConsumeHandler:
         named = self._queue(method.queue)
         queue = taking_queue(named)
         if queue is None:
-            raise PreconditionFailed(f"{_described(named)} is a stream, which has no positions but offsets")
+            why = "is on another node, where its positions are given"
+            if named.settings.kind == STREAM:
+                why = "is a stream, which has no positions but offsets"
+            raise PreconditionFailed(f"{_described(named)} {why}")
         if method.no_ack:
             raise PreconditionFailed(f"'{POSITIONS_ARGUMENT}' needs acknowledgements")
         if queue.starts() is None:
@@ -97,7 +125,7 @@ class ConsumeHandler:
             raise NotFound(f"no {_described(queue)}")
         await self._start(method, PositionedSubscription)
 
-    def _new_starts(self, queue: LocalQueue) -> PositionStarts:
+    def _new_starts(self, queue: VhostQueue) -> PositionStarts:
         """Begin to give the positions of `queue` away; they are stored if its messages are."""
         number = self._queue_service.number_of(queue.name)
         stores = self._vhost.stores
@@ -119,18 +147,18 @@ class ConsumeHandler:
         )
         stream_read_options = self._reading(method, queue)
         self._check_timeout(method, queue)
+        consumer.arguments = method.arguments
+        queue.check_reader(consumer, self._subscriber.prefetch)
         await queue.admit(consumer)
-        queue.check_prefetch(self._subscriber.prefetch)
         queue.set_read_options(consumer, stream_read_options)
         if isinstance(consumer, PositionedSubscription):
             self._give_positions(queue, consumer)
-        consumer.arguments = method.arguments
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
         self._subscriber.consume(queue, consumer)
         self._check_timeouts(consumer.timeout_ms(None))
 
-    def _give_positions(self, queue: LocalQueue, consumer: PositionedSubscription) -> None:
+    def _give_positions(self, queue: VhostQueue, consumer: PositionedSubscription) -> None:
         """Let `consumer` of `queue`, which gives positions, send them."""
         taking = taking_queue(queue)
         starts = None if taking is None else taking.starts()
@@ -144,13 +172,26 @@ class ConsumeHandler:
             raise PreconditionFailed("reply consumer cannot acknowledge")
         tag = self._tag(method.consumer_tag)
         consumer = ChannelSubscription(self._subscriber, tag, no_ack=True, is_exclusive=False, priority=0)
-        self._rules.open_reply(consumer, self._random_bytes(reply_bytes_count()))
+        self._rules.open_reply(consumer, self._random_bytes(REPLY_BYTES_COUNT))
         if not method.no_wait:
             self._send(methods.BasicConsumeOk(tag))
 
-    def _cancel(self, method: methods.BasicCancel) -> None:
+    def _cancel(self, method: methods.BasicCancel) -> Coroutine[Pending, None, None] | None:
         if not self._rules.close_reply(method.consumer_tag):
+            consumer = self._subscriber.find(method.consumer_tag)
+            if consumer is not None and not consumer.queue.is_local:
+                return self._end_deliveries(method, consumer)
             self._subscriber.cancel(method.consumer_tag)
+        self._confirm_cancel(method)
+        return None
+
+    async def _end_deliveries(self, method: methods.BasicCancel, consumer: ChannelSubscription) -> None:
+        """Cancel `consumer` of a queue on another node; what is on its way to the client comes first."""
+        await consumer.queue.end_deliveries(consumer)
+        self._subscriber.cancel(method.consumer_tag)
+        self._confirm_cancel(method)
+
+    def _confirm_cancel(self, method: methods.BasicCancel) -> None:
         if not method.no_wait:
             self._send(methods.BasicCancelOk(method.consumer_tag))
 
@@ -164,14 +205,15 @@ class ConsumeHandler:
         if not queue.is_local:
             return self._fetch(queue, method.no_ack)
         # Without the coroutine a basic.get takes a tenth less time.
-        delivery = queue.get(method.no_ack)
+        local: LocalQueue = queue  # type: ignore[assignment]
+        delivery = local.get(method.no_ack)
         if delivery is None:
             self._send_get_empty()
         else:
-            self._subscriber.send_fetched(queue, delivery, method.no_ack, queue.message_count)
+            self._subscriber.send_fetched(local, delivery, method.no_ack, local.message_count)
         return None
 
-    async def _fetch(self, queue: LocalQueue, no_ack: bool) -> None:
+    async def _fetch(self, queue: VhostQueue, no_ack: bool) -> None:
         fetched = await queue.fetch(no_ack)
         if fetched is None:
             self._send_get_empty()
@@ -190,20 +232,20 @@ class ConsumeHandler:
             raise NotAllowed(f"reached maximum ({most}) of consumers per channel")
         return tag or generated_name("amq.ctag", self._random_bytes(_TAG_BYTES))
 
-    def _queue(self, name: str) -> LocalQueue:
+    def _queue(self, name: str) -> VhostQueue:
         """Return the queue `name`; AmqpError if the user may not read it or another connection owns it."""
         name = self._requester.stripped_queue(name)
         self._requester.authorizer.check_read_queue(name)
         return self._queue_service.live_queue(self._requester, name)
 
-    def _priority(self, method: methods.BasicConsume, queue: LocalQueue) -> int:
+    def _priority(self, method: methods.BasicConsume, queue: VhostQueue) -> int:
         priority = method.arguments.get("x-priority", 0)
         error = not_integer(priority)
         if error is not None or not isinstance(priority, int):
             raise PreconditionFailed(f"invalid arg 'x-priority' for {_described(queue)}: {error}")
         return priority
 
-    def _check_timeout(self, method: methods.BasicConsume, queue: LocalQueue) -> None:
+    def _check_timeout(self, method: methods.BasicConsume, queue: VhostQueue) -> None:
         """PreconditionFailed unless the consumer's own timeout is a number of ms, if it has one."""
         timeout_ms = method.arguments.get(CONSUMER_TIMEOUT_ARGUMENT, 0)
         error = not_integer(timeout_ms)
@@ -214,7 +256,7 @@ class ConsumeHandler:
                 f"invalid arg '{CONSUMER_TIMEOUT_ARGUMENT}' for {_described(queue)}: {error}"
             )
 
-    def _reading(self, method: methods.BasicConsume, queue: LocalQueue) -> StreamReadOptions:
+    def _reading(self, method: methods.BasicConsume, queue: VhostQueue) -> StreamReadOptions:
         """The stream options of basic.consume; PreconditionFailed for one that the queue type lacks."""
         kind = queue.settings.kind
         for argument in _UNKNOWN_ARGUMENTS[kind]:
@@ -231,14 +273,15 @@ class ConsumeHandler:
         self._outbox.method(self._subscriber.channel_number, method)
 
 
-def _described(queue: LocalQueue) -> str:
+def _described(queue: VhostQueue) -> str:
     return f"queue '{queue.name}' in vhost '{queue.vhost_name}'"
 
 
 class ConsumeContext(Struct, kw_only=True):
     """What the consume handler needs from its connection."""
 
-    queue_service: QueueService[LocalQueue]
+    queue_service: QueueService[VhostQueue]
+    refusal_check: RefusalCheck
     requester: Requester
     random_bytes: Callable[[int], bytes]
     # Called with the consumer timeout of each consumed queue (ms).

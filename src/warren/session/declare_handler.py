@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from warren.session.publish_rules import REPLY_TO, PublishRules
+from warren.queues.reply import REPLY_TO
+from warren.session.publish_rules import PublishRules
 from warren.session.subscriber import Subscriber
 from warren.session.vhost_services import VhostServices
 from warren.vhost.requester import Requester
@@ -14,22 +15,26 @@ from warren.wire.method import Method
 class DeclareHandler:
     """Executes the declarations, bindings and deletions of one channel."""
 
-    __slots__ = ("_exchange_service", "_queue_service", "_requester", "_rules", "_subscriber")
+    __slots__ = (
+        "_exchange_service", "_queue_service", "_refusal_check", "_requester", "_rules", "_subscriber",
+    )  # fmt: skip
 
     def __init__(
         self, services: VhostServices, requester: Requester, subscriber: Subscriber, rules: PublishRules
     ) -> None:
         self._queue_service = services.queue_service
         self._exchange_service = services.exchange_service
+        self._refusal_check = services.refusal_check
         self._requester = requester
         self._subscriber = subscriber
         self._rules = rules
 
     async def handle(self, method: Any) -> None:
         """Execute `method`, and send the answer unless no-wait is set."""
+        handler = HANDLERS[type(method)]
         self._subscriber.hold_cancels()
         try:
-            answer = await HANDLERS[type(method)](self, method)
+            answer = await self._refusal_check.attempt(lambda: handler(self, method))
             if not getattr(method, "no_wait", False):
                 self._subscriber.outbox.method(self._subscriber.channel_number, answer)
         finally:
@@ -53,7 +58,7 @@ class DeclareHandler:
 
     async def _declare_queue(self, method: methods.QueueDeclare) -> Method:
         if method.queue.startswith(REPLY_TO):
-            self._rules.check_reply_name(method.queue)
+            await self._rules.check_reply_name(method.queue)
             return methods.QueueDeclareOk(method.queue, 0, 1)
         state = await self._queue_service.declare_queue(self._requester, method)
         return methods.QueueDeclareOk(state.name, state.message_count, state.consumer_count)

@@ -8,7 +8,7 @@ from warren.session.channel_origin import ChannelOrigin
 from warren.session.pending_confirms import PendingConfirms
 from warren.session.publish_rules import PublishRules
 from warren.session.vhost_services import VhostServices
-from warren.vhost.vhost import ROUTED
+from warren.vhost.vhost import UNROUTED
 from warren.wire.properties import BasicProperties
 
 _PERSISTENT = 2
@@ -44,9 +44,9 @@ async def publish(
         services.tracer.published(message, destinations, origin)
     outcome = vhost.publish_routed(destinations, message, answers, _SEQUENCE)
     await answers
-    if outcome == REFUSED or answers.is_refused:
+    if outcome & REFUSED or answers.is_refused:
         raise NotConfirmed
-    return outcome == ROUTED
+    return not outcome & UNROUTED
 
 
 def compose_message(address: bytes, properties: BasicProperties, body: bytes, now: int) -> Message:

@@ -10,9 +10,11 @@ phases together have one time limit. All as measured on RabbitMQ 3.10.8.
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, CommandInvalid, LoginRefused, NotAllowed
+from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.metadata.users import User
 from warren.session.admission_control import AdmissionControl
 from warren.session.login import Login
@@ -189,7 +191,7 @@ class Handshake:
         if isinstance(method, ConnectionTuneOk):
             return self._tune(method)
         assert isinstance(method, ConnectionOpen)
-        self._admission_control.admit(self.account, method.virtual_host, self._peer)
+        await self._admission_control.admit(self.account, method.virtual_host, self._peer)
         self.vhost = method.virtual_host
         return _OPEN_OK
 
@@ -200,7 +202,10 @@ class Handshake:
         if method.mechanism not in self._admission_control.mechanisms(self._peer):
             raise CommandInvalid(f"unknown authentication mechanism '{method.mechanism}'")
         response = method.response.encode("utf-8", "surrogateescape")
-        self.account = await self._admission_control.authenticate(method.mechanism, response, self._peer)
+        peer = self._peer
+        if LINK_CAPABILITY in self.capabilities:
+            peer = replace(peer, is_link=True)
+        self.account = await self._admission_control.authenticate(method.mechanism, response, peer)
         return self._offer.tune
 
     def _tune(self, method: ConnectionTuneOk) -> bytes:

@@ -23,6 +23,11 @@ class Login(Struct, frozen=True, kw_only=True):
         return self.account.name
 
     @property
+    def identity(self) -> str:
+        """Who the user is, also among users of other issuers with the same name."""
+        return self.account.identity
+
+    @property
     def expires_at(self) -> int | None:
         """When the user's token expires (Unix time, ms); None if it does not, or without a token."""
         return self.account.expires_at if isinstance(self.account, TokenUser) else None

@@ -27,11 +27,19 @@ class Peer(Struct, frozen=True, kw_only=True):
     local_user: str = ""
     # True for a client in memory that acts for the operator of the node.
     is_operator: bool = False
+    # True for a shovel or federation link, whichever node makes it.
+    is_link: bool = False
 
     @property
     def is_loopback(self) -> bool:
-        """True if the client itself, not the listener, is on this machine: users such as guest require it."""
-        return bool(self.local_name) or is_loopback(self.host)
+        """True if the client itself, not the listener, is on this machine: users such as guest require it.
+
+        A link acts for somebody who may be anywhere: where its node is says nothing about who that is. Only
+        one that has the rights of a user without a password is the user.
+        """
+        if self.local_name:
+            return bool(self.local_user) or self.is_operator
+        return not self.is_link and is_loopback(self.host)
 
     @property
     def name(self) -> str:

@@ -1,35 +1,33 @@
 """Checks of published messages: permissions, user-id, expiration and direct reply-to."""
 
-from base64 import b64encode
-
 from warren.access.authorize import Authorizer
 from warren.errors import AccessRefused, NotFound, PreconditionFailed
 from warren.limits import EXPIRY_MS_MAX
+from warren.metadata.incarnation import Incarnation
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
-from warren.queues.reply import ReplyQueue
+from warren.queues.reply import REPLY_TO, ReplyQueue, new_reply_name
 from warren.routing.exchange import Binding
-from warren.routing.router import Router
 from warren.session.subscriber import ChannelSubscription
+from warren.vhost.vhost import VirtualHost
 from warren.wire.properties import BasicProperties
 
-# The pseudo-queue of direct reply-to (RabbitMQ), and the prefix of the generated reply names.
-REPLY_TO = "amq.rabbitmq.reply-to"
-REPLY_TOKEN_PREFIX = REPLY_TO + "."
 # An empty message, routed to find out whether a name is known.
 _NOTHING = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
-# Random bytes in a reply name, so that it cannot be guessed. As RabbitMQ's, it consists of a process and a
-# key: some clients check the form.
-_PLACE_BYTES = 12
-_TOKEN_BYTES = _PLACE_BYTES + 16
 
 
 class PublishRules:
     """The publish rules of one channel."""
 
-    __slots__ = ("_authorizer", "_reply", "_router", "_user", "may_impersonate")
+    __slots__ = ("_authorizer", "_incarnation", "_reply", "_router", "_user", "_vhost", "may_impersonate")
 
-    def __init__(self, router: Router, authorizer: Authorizer, user: str, *, may_impersonate: bool) -> None:
-        self._router = router
+    def __init__(
+        self, vhost: VirtualHost, authorizer: Authorizer, user: str, *, incarnation: Incarnation,
+        may_impersonate: bool,
+    ) -> None:  # fmt: skip
+        """`incarnation` is the run of this node, of which reply names speak."""
+        self._vhost = vhost
+        self._router = vhost.router
+        self._incarnation = incarnation
         self._authorizer = authorizer
         self._user = user
         # RabbitMQ's user tag `impersonator` permits any user-id.
@@ -74,15 +72,16 @@ class PublishRules:
         """Bind `consumer` to a reply name made of the random `data`. PreconditionFailed if one is bound."""
         if self._reply is not None:
             raise PreconditionFailed("reply consumer already set")
-        assert len(data) == _TOKEN_BYTES
-        place, token = b64encode(data[:_PLACE_BYTES]), b64encode(data[_PLACE_BYTES:])
-        name = f"{REPLY_TOKEN_PREFIX}{place.decode('ascii')}.{token.decode('ascii')}"
+        name = new_reply_name(self._incarnation, data)
         self._reply = Binding(self._router.exchanges[""], name, None, ReplyQueue(name, consumer))
         self._router.bind(self._reply)
 
-    def check_reply_name(self, name: str) -> None:
-        """Raise NotFound if `name` is a reply name whose requester is gone."""
-        if name != REPLY_TO and not self._router.route(encode_address("", name), _NOTHING):
+    async def check_reply_name(self, name: str) -> None:
+        """Raise NotFound if `name` is a reply name whose requester is gone, on whatever node it was."""
+        if name == REPLY_TO or self._router.route(encode_address("", name), _NOTHING):
+            return
+        remote_replies = self._vhost.remote_replies
+        if remote_replies is None or not await remote_replies.is_known(name):
             raise NotFound(f"no queue '{name}' in vhost '{self._router.vhost_name}'")
 
     def close_reply(self, tag: str) -> bool:
@@ -121,8 +120,3 @@ def check_expiration(expiration: str) -> None:
         raise PreconditionFailed(f"invalid expiration '{expiration}': {{value_too_large, {number}}}")
     if number < 0:
         raise PreconditionFailed(f"invalid expiration '{expiration}': {{value_negative,{number}}}")
-
-
-def reply_bytes_count() -> int:
-    """The number of random bytes that `open_reply` takes."""
-    return _TOKEN_BYTES

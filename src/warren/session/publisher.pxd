@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from warren.flow.credit cimport PublishCredit
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message, new_message, new_stored_message
 from warren.routing.copies cimport has_copies
@@ -15,6 +16,8 @@ cdef int _METHOD
 cdef int _HEADER
 cdef int _BODY
 cdef int _REFUSED
+cdef int _BEHIND
+cdef int _UNAVAILABLE
 cdef int _UNROUTED
 cdef int _PERSISTENT
 cdef int _HAS_HEADERS
@@ -56,6 +59,9 @@ cdef class ChannelPublisher(Counters):
     cdef object _assembled
     cdef PropertyScan _scan
     cdef readonly object positioned
+    cdef public PublishCredit behind
+    cdef readonly bytes unadmitted
+    cdef readonly Message unrouted
 
     cpdef bint is_idle(self)
     cpdef refuse_method(self)
@@ -69,8 +75,10 @@ cdef class ChannelPublisher(Counters):
     cpdef body(self, FrameReader reader)
     @cython.locals(data='const unsigned char*', size=Py_ssize_t)
     cdef _assemble(self, FrameReader reader)
-    @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int, sequence=uint64_t)
+    @cython.locals(vhost=VirtualHost, message=Message, confirms=Confirms, outcome=cython.int)
     cdef _publish(self, bytes content)
+    @cython.locals(confirms=Confirms, is_mandatory=bint, is_lost=bint)
+    cdef _take_outcome(self, Message message, int outcome)
     @cython.locals(vhost=VirtualHost, route=Route)
     cdef int _send(self, Message message, Confirms confirms, uint64_t sequence) except -1
     @cython.locals(vhost=VirtualHost, destinations=tuple)

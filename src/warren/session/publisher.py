@@ -7,7 +7,8 @@ reused, so that only changes are copied and parsed. A body in one frame is one s
 from collections.abc import Callable
 from io import BytesIO
 
-from warren.errors import AmqpNotImplemented, FrameError, PreconditionFailed, UnexpectedFrame
+from warren.errors import AmqpNotImplemented, FrameError, NotFound, PreconditionFailed, UnexpectedFrame
+from warren.flow.credit import PublishCredit
 from warren.framing.outbox import Outbox
 from warren.limits import PUBLISHER_ADDRESSES_MAX
 from warren.model.counters import Counters
@@ -21,10 +22,11 @@ from warren.model.message import (
     new_message,
     new_stored_message,
 )
-from warren.queues.queue import REFUSED
+from warren.queues.queue import BEHIND, REFUSED, UNAVAILABLE
+from warren.queues.reply import REPLY_ADDRESS_PREFIX
 from warren.routing.copies import addresses_of, has_copies
 from warren.routing.exchange import BY_CHANCE, BY_KEY
-from warren.routing.router import Route
+from warren.routing.router import Route, decode_name
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.confirms import Confirms
 from warren.session.pending_confirms import PendingConfirms
@@ -42,6 +44,8 @@ _HEADER = 1
 _BODY = 2
 
 _REFUSED = REFUSED
+_BEHIND = BEHIND
+_UNAVAILABLE = UNAVAILABLE
 _UNROUTED = UNROUTED
 _PERSISTENT = PERSISTENT
 _HAS_HEADERS = HAS_HEADERS
@@ -70,8 +74,9 @@ class ChannelPublisher(Counters):
     __slots__ = (
         "_address", "_admit", "_admitted_generation", "_assembled", "_body_size", "_channel_number", "_due",
         "_is_admitted", "_is_mandatory", "_is_special", "_known", "_open_exchange", "_open_exchanges",
-        "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "check_properties", "confirms",
-        "has_persistent", "origin", "positioned", "size_max", "transaction",
+        "_outbox", "_property_list", "_received", "_route", "_scan", "_vhost", "behind", "check_properties",
+        "confirms", "has_persistent", "origin", "positioned", "size_max", "transaction", "unadmitted",
+        "unrouted",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +107,12 @@ class ChannelPublisher(Counters):
         # Publishes with positions, each once; None unless the channel has announced them.
         self.positioned: PositionedPublisher | None = None
         self.size_max = 0
+        # The content of a message whose address was not admitted, for `publish_again`.
+        self.unadmitted: bytes | None = None
+        # A message of which it is not certain that no queue is there for it, for `route_again`.
+        self.unrouted: Message | None = None
+        # The credit of a queue on another node to which it has published too much; None usually.
+        self.behind: PublishCredit | None = None
         self._due = _METHOD
         # The default exchange and an empty key, to which publishing is not permitted yet.
         self._address = b"\0\0"
@@ -214,6 +225,38 @@ class ChannelPublisher(Counters):
             self.positioned = PositionedPublisher(self._vhost, self._outbox, self.confirms, self.origin.user)
             self._look_at_properties()
 
+    def publish_again(self) -> None:
+        """Publish the message whose address was not admitted, as permissions and exchanges are now."""
+        content = self.unadmitted
+        assert content is not None
+        self.unadmitted = None
+        self._publish(content)
+
+    def may_lack_queue(self, message: Message, is_mandatory: bool) -> bool:
+        """True if `message`, which is not published yet, has no queue here, and that has to be certain."""
+        router, address = self._vhost.router, message.address
+        if not self._needs_queue(message, is_mandatory) or decode_name(address, 0) not in router.exchanges:
+            return False
+        return not router.route(address, message)
+
+    def route_again(self, *, is_certain: bool) -> None:
+        """Publish the message that had no queue to those that it has now.
+
+        If there is still none, it is returned or dropped, and refused unless that `is_certain`.
+        """
+        message = self.unrouted
+        assert message is not None
+        self.unrouted = None
+        vhost, confirms = self._vhost, self.confirms
+        sequence = 0 if confirms is None else confirms.last
+        outcome = _UNROUTED if is_certain else _UNROUTED | _REFUSED
+        destinations = vhost.router.route(message.address, message)
+        if destinations:
+            outcome = vhost.publish_found(destinations, message, confirms, sequence)
+        self._take_outcome(message, outcome)
+        if confirms is not None:
+            confirms.done(sequence, sequence)
+
     def publish_committed(
         self, message: Message, is_mandatory: bool, confirms: PendingConfirms, sequence: int
     ) -> None:
@@ -221,9 +264,9 @@ class ChannelPublisher(Counters):
         message.published_at = self._vhost.turn.now()
         self.published += 1
         outcome = self._vhost.publish(message, confirms, sequence)
-        if outcome == _REFUSED:
+        if outcome & _REFUSED:
             confirms.is_refused = True
-        elif outcome == _UNROUTED:
+        if outcome & _UNROUTED or (outcome & _UNAVAILABLE and is_mandatory):
             self._count_unrouted(is_mandatory)
             if is_mandatory:
                 self._return(message)
@@ -234,7 +277,9 @@ class ChannelPublisher(Counters):
         self._assembled = None
         vhost = self._vhost
         if not self._is_admitted or vhost.generation() != self._admitted_generation:
+            self.unadmitted = content
             self._admit_address()
+            self.unadmitted = None
         message: Message
         if self._scan.delivery_mode == 2 and vhost.has_store:
             message = new_stored_message(self._address, self._property_list, content, vhost.turn.now())
@@ -243,7 +288,9 @@ class ChannelPublisher(Counters):
         if self._scan.flags:
             message = self._describe(message)
         if self._is_special:
+            self.unadmitted = content
             self._admit_copies(message)
+            self.unadmitted = None
         if self.transaction is not None:
             if vhost.is_traced:
                 self._trace(message, vhost.router.route(message.address, message))
@@ -253,18 +300,51 @@ class ChannelPublisher(Counters):
         if confirms is None:
             outcome = self._send(message, None, 0)
         else:
-            sequence = confirms.next()
-            outcome = self._send(message, confirms, sequence)
-            if outcome == _REFUSED:
-                confirms.expect(sequence)
-                confirms.refused(sequence)
-        if outcome == _UNROUTED:
-            self._count_unrouted(self._is_mandatory)
-            if not self._is_mandatory:
-                return
-            if confirms is not None:
-                confirms.flush_before(confirms.last)
-            self._return(message)
+            outcome = self._send(message, confirms, confirms.next())
+        if outcome:
+            if outcome & _UNROUTED and self._needs_queue(message, self._is_mandatory):
+                self._refuse_unrouted(message)
+            self._take_outcome(message, outcome)
+
+    def _needs_queue(self, message: Message, is_mandatory: bool) -> bool:
+        """True if it has to be certain that no queue is there for `message`.
+
+        It is mandatory, or its routing key is the name of a queue. Most others that have no queue are events
+        that nobody wants, and there may be many of them. Direct replies are for channels.
+        """
+        address = message.address
+        if self.positioned is not None or address.startswith(REPLY_ADDRESS_PREFIX):
+            return False
+        return is_mandatory or address[0] == 0
+
+    def _refuse_unrouted(self, message: Message) -> None:
+        """Keep `message`, for which no queue is known here, and raise NotFound; `route_again` follows."""
+        if self.confirms is not None:
+            self.confirms.expect(self.confirms.last)
+        self.unrouted = message
+        raise NotFound(f"no queue for a message of vhost '{self._vhost.name}'")
+
+    def _take_outcome(self, message: Message, outcome: int) -> None:
+        """Do what follows if not every queue has taken `message`, or one asks to wait: return it, refuse it.
+
+        A message that reaches no queue, because all are on nodes that are away, is returned like one that is
+        not routed, but not confirmed.
+        """
+        if outcome & _BEHIND:
+            self.behind = self._vhost.behind
+        confirms = self.confirms
+        is_mandatory = self._is_mandatory
+        # Without confirms it is dropped, and with them its publisher hears of it.
+        is_lost = outcome & _UNAVAILABLE != 0 and (is_mandatory or confirms is None)
+        if outcome & _UNROUTED or is_lost:
+            self._count_unrouted(is_mandatory)
+            if is_mandatory:
+                if confirms is not None:
+                    confirms.flush_before(confirms.last)
+                self._return(message)
+        if outcome & _REFUSED and confirms is not None:
+            confirms.expect(confirms.last)
+            confirms.refused(confirms.last)
 
     def _send(self, message: Message, confirms: Confirms | None, sequence: int) -> int:
         """Publish `message`, along the cached route if it is neither traced nor has copies."""

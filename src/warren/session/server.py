@@ -1,10 +1,11 @@
 """The state shared by all connections of one broker."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
 
 from warren import limits
+from warren.access.client_counts import ClientCountKind, ClientCounts
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.model.coroutine_driver import Later
 from warren.model.turn import Turn
@@ -37,11 +38,11 @@ class Server:
     """The broker as its connections see it."""
 
     __slots__ = (
-        "_channels", "_connections_of_user", "_connections_of_vhost", "_incarnation", "_serial",
-        "admission_control", "blocked_reason", "channels_closed_count", "channels_opened_count",
-        "connection_log", "connections", "connections_closed_count", "connections_opened_count",
+        "_incarnation", "_serial", "admission_control", "blocked_reason", "channels_closed_count",
+        "channels_opened_count", "client_counts", "connection_log", "connections",
+        "connections_closed_count", "connections_opened_count",
         "event_publisher", "held", "later", "log", "moved", "offer", "random_bytes", "report",
-        "settings", "stream_connections", "turn", "vhost_services",
+        "settings", "stream_connections", "turn", "vhost_services", "wait_for_vhost",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,8 @@ class Server:
         self.offer = Offer(settings.handshake)
         # The running virtual hosts by name.
         self.vhost_services: dict[str, VhostServices] = {}
+        # Waits while a virtual host starts for the first time.
+        self.wait_for_vhost: Callable[[str], Awaitable[None]] = _at_once
         self.event_publisher = EventPublisher(
             self._event_vhost,
             dependencies.later,
@@ -82,10 +85,8 @@ class Server:
         self.channels_closed_count = 0
         self._serial = 0
         self._incarnation = dependencies.incarnation
-        # Channels by user, and connections by user and virtual host; zero counts are removed.
-        self._channels: dict[str, int] = {}
-        self._connections_of_user: dict[str, int] = {}
-        self._connections_of_vhost: dict[str, int] = {}
+        # Channels by user, and connections by user and virtual host, also those of other nodes.
+        self.client_counts = ClientCounts()
 
     def _event_vhost(self) -> VirtualHost | None:
         services = self.vhost_services.get(self.settings.event_vhost)
@@ -131,21 +132,26 @@ class Server:
     def _count_opened(self, connection: AnyConnection) -> None:
         """Count `connection` for the limits and the statistics, and publish its event."""
         self.connections_opened_count += 1
-        _count(self._connections_of_user, connection.user, 1)
-        _count(self._connections_of_vhost, connection.vhost_name, 1)
+        self.client_counts.add(ClientCountKind.USER_CONNECTIONS, connection.identity, 1)
+        self.client_counts.add(ClientCountKind.VHOST_CONNECTIONS, connection.vhost_name, 1)
         self.event_publisher.opened(connection)
 
     def _count_closed(self, connection: AnyConnection) -> None:
         self.moved.pop(connection, None)
         self.count_bytes(connection)
         self.connections_closed_count += 1
-        _count(self._connections_of_user, connection.user, -1)
-        _count(self._connections_of_vhost, connection.vhost_name, -1)
+        self.client_counts.add(ClientCountKind.USER_CONNECTIONS, connection.identity, -1)
+        self.client_counts.add(ClientCountKind.VHOST_CONNECTIONS, connection.vhost_name, -1)
         self.event_publisher.closed(connection)
 
     def all_connections(self) -> list[AnyConnection]:
         """The open connections of both protocols, those of AMQP first."""
         return [*self.connections, *self.stream_connections]
+
+    @property
+    def channel_count(self) -> int:
+        """The number of open channels."""
+        return self.channels_opened_count - self.channels_closed_count
 
     @property
     def connection_count(self) -> int:
@@ -166,12 +172,12 @@ class Server:
     def channel_opened(self, connection: AmqpConnection) -> None:
         """Count a channel that `connection` has opened."""
         self.channels_opened_count += 1
-        _count(self._channels, connection.user, 1)
+        self.client_counts.add(ClientCountKind.USER_CHANNELS, connection.identity, 1)
 
     def channels_closed(self, connection: AmqpConnection, count: int) -> None:
         """Count `count` channels that `connection` has closed."""
         self.channels_closed_count += count
-        _count(self._channels, connection.user, -count)
+        self.client_counts.add(ClientCountKind.USER_CHANNELS, connection.identity, -count)
 
     def take_dirty(self) -> list[AnyConnection]:
         """Return the connections whose counters have changed since the last call."""
@@ -180,20 +186,28 @@ class Server:
         return moved
 
     def channels_of(self, user: str) -> int:
-        """The number of open channels of `user`."""
-        return self._channels.get(user, 0)
+        """The number of open channels of `user`, on all nodes of the cluster."""
+        return self.client_counts.total(ClientCountKind.USER_CHANNELS, user)
 
     def connections_of(self, user: str) -> int:
-        """The number of open connections of `user`."""
-        return self._connections_of_user.get(user, 0)
+        """The number of open connections of `user`, on all nodes of the cluster."""
+        return self.client_counts.total(ClientCountKind.USER_CONNECTIONS, user)
 
     def connections_to(self, vhost: str) -> int:
-        """The number of open connections to `vhost`."""
-        return self._connections_of_vhost.get(vhost, 0)
+        """The number of open connections to `vhost`, on all nodes of the cluster."""
+        return self.client_counts.total(ClientCountKind.VHOST_CONNECTIONS, vhost)
 
     def is_alive(self, vhost: str) -> bool:
         """True if `vhost`, which exists, is running; False after a failure of its disk."""
         return vhost in self.vhost_services
+
+    async def wait_until_started(self, vhost: str) -> None:
+        """Wait while `vhost`, which exists, starts for the first time."""
+        await self.wait_for_vhost(vhost)
+
+
+async def _at_once(vhost: str) -> None:
+    """Used where virtual hosts start at once."""
 
 
 def _no_log(category: str, level: str, text: str, fields: Mapping[str, object]) -> None:
@@ -213,11 +227,3 @@ class ServerDependencies(Struct, frozen=True, kw_only=True):
     report: Callable[[str], None]
     # Writes a log entry: its category, level, text and fields.
     log: Callable[[str, str, str, Mapping[str, object]], None] = _no_log
-
-
-def _count(counts: dict[str, int], key: str, change: int) -> None:
-    count = counts.get(key, 0) + change
-    if count:
-        counts[key] = count
-    else:
-        counts.pop(key, None)

@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from warren.model.counters cimport Counters
 from warren.model.message cimport Message
-from warren.queues.local cimport LocalQueue
+from warren.queues.vhost_queue cimport VhostQueue
 from warren.queues.queue cimport Consumer, Delivery, Queue, QueueHost
 from warren.framing.outbox cimport Outbox
 from warren.session.unacked cimport Unacked
@@ -11,6 +11,7 @@ from warren.session.unacked cimport Unacked
 cdef int _ACKNOWLEDGE
 cdef int _REJECT
 cdef int _CHANNEL_ENDED
+cdef int64_t _UNLIMITED
 cdef Py_ssize_t _HEAD_SIZE
 
 @cython.final
@@ -26,12 +27,13 @@ cdef class Subscriber(Counters):
     cdef dict _consumers
     cdef Py_ssize_t _got_count
     cdef list _held_cancels
+    cdef object _late
     cdef public object origin
 
     cpdef settle(self, uint64_t tag, bint multiple, int how)
     @cython.locals(was_limited=bint, delivery=Delivery, consumer=ChannelSubscription, waiting=dict, queues=dict)
     cpdef settle_all(self, list deliveries, int how)
-    @cython.locals(consumer=ChannelSubscription, queue=LocalQueue)
+    @cython.locals(consumer=ChannelSubscription, queue=VhostQueue)
     cpdef resume(self)
     @cython.locals(consumer=ChannelSubscription, delivery=Delivery, queue=Queue, latest=Queue)
     cpdef leave(self, dict queues)
@@ -44,20 +46,23 @@ cdef class Subscriber(Counters):
     cdef bint _is_limited(self, Py_ssize_t settled)
     cdef bint _has_room(self)
     cdef _serve(self, ChannelSubscription consumer)
-    cdef _trace(self, LocalQueue queue, Message message, bint is_redelivered)
+    cdef _trace(self, VhostQueue queue, Message message, bint is_redelivered)
 
 cdef class ChannelSubscription(Consumer):
     cdef Subscriber _subscriber
     cdef unsigned char* _buffer
     cdef Py_ssize_t _tag_at
     cdef bytearray _template
-    cdef readonly LocalQueue queue
+    cdef readonly VhostQueue queue
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled
     cdef public object arguments
 
     @cython.locals(subscriber=Subscriber)
     cpdef bint is_ready(self) except -1
+    cpdef int64_t prefetch_limit(self) except -1
+    @cython.locals(subscriber=Subscriber, most=Py_ssize_t)
+    cpdef int64_t shared_capacity(self) except -1
     @cython.locals(subscriber=Subscriber, host=QueueHost)
     cpdef deliver(self, Delivery delivery)
     @cython.locals(subscriber=Subscriber)

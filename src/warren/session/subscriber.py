@@ -8,10 +8,21 @@ from warren.limits import FRAME_OVERHEAD
 from warren.metadata.records import NO_ARGUMENTS
 from warren.model.counters import Counters
 from warren.model.message import Message
-from warren.queues.local import LocalQueue
-from warren.queues.queue import CHANNEL_ENDED, NACKED, TIMED_OUT, Consumer, Delivery, Queue, QueueHost
+from warren.queues.queue import (
+    CHANNEL_ENDED,
+    NACKED,
+    TIMED_OUT,
+    UNLIMITED,
+    Consumer,
+    Delivery,
+    Queue,
+    QueueHost,
+)
+from warren.queues.stream_read_options import READ_ARGUMENTS
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.channel_origin import ChannelOrigin
 from warren.session.events.event_publisher import printed
+from warren.session.late_acknowledgements import LateAcknowledgements
 from warren.session.unacked import Unacked
 from warren.vhost.vhost import VirtualHost
 from warren.wire.methods import BasicCancel
@@ -26,6 +37,7 @@ CONSUMER_TIMEOUT_ARGUMENT = "x-consumer-timeout"
 _ACKNOWLEDGE = ACKNOWLEDGE
 _REJECT = REJECT
 _CHANNEL_ENDED = CHANNEL_ENDED
+_UNLIMITED = UNLIMITED
 _HEAD_SIZE = FRAME_OVERHEAD - 1
 _DELIVER_IDS = b"\x00\x3c\x00\x3c"
 _GET_OK_IDS = b"\x00\x3c\x00\x47"
@@ -35,7 +47,7 @@ class Subscriber(Counters):
     """The consumers and unacknowledged deliveries of one channel."""
 
     __slots__ = (
-        "_consumers", "_got_count", "_held_cancels", "_host", "channel_number", "is_flowing",
+        "_consumers", "_got_count", "_held_cancels", "_host", "_late", "channel_number", "is_flowing",
         "origin", "outbox", "prefetch", "prefetch_max", "sends_cancel", "unacked",
     )  # fmt: skip
 
@@ -58,6 +70,8 @@ class Subscriber(Counters):
         self._got_count = 0
         # The tags of cancelled consumers whose basic.cancel is delayed; None while it is sent at once.
         self._held_cancels: list[str] | None = None
+        # What consumers held that have timed out; None if none has.
+        self._late: LateAcknowledgements | None = None
         # The origin that traces and events name.
         self.origin: ChannelOrigin | None = None
 
@@ -71,9 +85,10 @@ class Subscriber(Counters):
         self.prefetch_max = count if is_global else 0
         self.resume()
 
-    def consume(self, queue: LocalQueue, consumer: "ChannelSubscription") -> None:
+    def consume(self, queue: VhostQueue, consumer: "ChannelSubscription") -> None:
         """Start `consumer`, which `queue` has accepted."""
         consumer.start(queue, self.prefetch)
+        self._host.holders[self] = None
         self._consumers[consumer.tag] = consumer
         if self.origin is not None and self.origin.is_heard():
             more = {
@@ -92,16 +107,17 @@ class Subscriber(Counters):
         if tag in self._consumers:
             raise NotAllowed(f"attempt to reuse consumer tag '{tag}'")
 
+    def find(self, tag: str) -> "ChannelSubscription | None":
+        """The consumer with `tag`, if there is one."""
+        return self._consumers.get(tag)
+
     def cancel(self, tag: str) -> None:
         """Cancel a consumer; its deliveries remain unacknowledged. An unknown tag is no error."""
         consumer = self._consumers.pop(tag, None)
         if consumer is not None:
             self._publish_consumer_deleted(consumer)
             consumer.queue.remove_consumer(consumer)
-            if consumer.unsettled and consumer.is_parked and not self.prefetch_max:
-                consumer.queue.hold_back()
-            else:
-                consumer.queue.pump()
+            consumer.queue.pump()
 
     def cancel_by_server(self, consumer: "ChannelSubscription") -> None:
         """Cancel `consumer` and notify the client; its deliveries remain unacknowledged."""
@@ -137,7 +153,7 @@ class Subscriber(Counters):
         self.got_empty += 1
         self._host.got_empty += 1
 
-    def send_fetched(self, queue: LocalQueue, delivery: Delivery, no_ack: bool, left: int) -> None:
+    def send_fetched(self, queue: VhostQueue, delivery: Delivery, no_ack: bool, left: int) -> None:
         """Send `delivery`, fetched from `queue`, which has `left` more messages (basic.get-ok)."""
         delivery.delivered_at = self._host.turn.now()
         if delivery.attempts:
@@ -148,6 +164,7 @@ class Subscriber(Counters):
             self._host.got_no_ack += 1
         else:
             tag = self.unacked.add(delivery)
+            self._host.holders[self] = None
             self._got_count += 1
             self.got += 1
             self._host.got += 1
@@ -162,15 +179,12 @@ class Subscriber(Counters):
 
     def settle(self, tag: int, multiple: bool, how: int) -> None:
         """Settle one delivery, or all up to it. PreconditionFailed for an unknown tag."""
+        if self._late is not None and how == _ACKNOWLEDGE:
+            self._count_acknowledged(self._late.acknowledge(tag, multiple))
         if multiple:
             self.settle_all(self.unacked.take_to(tag), how)
         else:
             self._settle_one(self.unacked.take(tag), how)
-
-    def check_return(self, tag: int, multiple: bool) -> None:
-        """Raise if one of the deliveries that `settle` would settle is of a queue that takes none back."""
-        for delivery in self.unacked.peek(tag, multiple):
-            delivery.queue.check_return()
 
     def settle_all(self, deliveries: list[Delivery], how: int) -> None:
         """Settle `deliveries`, which are unacked no longer, in order."""
@@ -214,7 +228,7 @@ class Subscriber(Counters):
 
         All are marked ready before any queue delivers; otherwise one could use up the capacity of the others.
         """
-        queues: dict[LocalQueue, None] = {}
+        queues: dict[VhostQueue, None] = {}
         for consumer in self._consumers.values():
             if consumer.is_parked:
                 consumer.queue.unpark(consumer)
@@ -227,9 +241,9 @@ class Subscriber(Counters):
     ) -> list["ChannelSubscription"]:
         """Cancel and return the consumers that hold a delivery longer than queue or `timeout_ms` allows.
 
-        Their deliveries are requeued, and the client is notified; it may still acknowledge them, without
-        effect. Deliveries of basic.get have no consumer, see `fetch_timed_out`. None is no timeout. Tags in
-        `settled` wait for tx.commit: the client does not hold them any more.
+        Their deliveries are requeued, and the client is notified; it may still acknowledge them, see
+        `LateAcknowledgements`. Deliveries of basic.get have no consumer, see `fetch_timed_out`. None is no
+        timeout. Tags in `settled` wait for tx.commit: the client does not hold them any more.
         """
         guilty: dict[ChannelSubscription, None] = {}
         held = self.unacked.tagged(settled)
@@ -243,8 +257,12 @@ class Subscriber(Counters):
         for consumer in guilty:
             consumer.queue.remove_consumer(consumer)
             self.forget(consumer)
-        tags = [tag for tag, delivery in held if delivery.consumer in guilty]
-        self.settle_all(self.unacked.revoke(tags), TIMED_OUT)
+        revoked = [(tag, delivery) for tag, delivery in held if delivery.consumer in guilty]
+        if revoked and self._late is None:
+            self._late = LateAcknowledgements()
+        for tag, delivery in revoked:
+            self._late.expect(tag, delivery)  # type: ignore[union-attr]
+        self.settle_all(self.unacked.revoke([tag for tag, _ in revoked]), TIMED_OUT)
         for consumer in guilty:
             consumer.queue.pump()
         return list(guilty)
@@ -255,19 +273,20 @@ class Subscriber(Counters):
             return None
         for _, delivery in self.unacked.tagged(settled):
             if delivery.consumer is None:
-                queue: LocalQueue = delivery.queue  # type: ignore[assignment]
+                queue: VhostQueue = delivery.queue  # type: ignore[assignment]
                 limit = _timeout_ms(queue, timeout_ms)
                 if limit is not None and delivery.delivered_at + limit <= now:
                     return limit
         return None
 
-    def leave(self, queues: dict[LocalQueue, None]) -> None:
+    def leave(self, queues: dict[VhostQueue, None]) -> None:
         """Remove all consumers and requeue all unacknowledged deliveries, because the channel ends.
 
         The affected `queues` are added, for the caller to pump: only when the deliveries of all channels that
         end together are requeued are they delivered in order.
         """
         self.is_flowing = False
+        self._host.holders.pop(self, None)
         consumers = self._consumers
         self._consumers = {}
         for consumer in consumers.values():
@@ -285,6 +304,10 @@ class Subscriber(Counters):
                 queues[queue] = None  # type: ignore[index]
                 latest = queue
         self._got_count = 0
+
+    def held(self) -> list[Delivery]:
+        """The deliveries that are not settled."""
+        return [delivery for _, delivery in self.unacked.tagged()]
 
     @property
     def consumers(self) -> "Collection[ChannelSubscription]":
@@ -344,7 +367,7 @@ class Subscriber(Counters):
             queue = consumer.queue
             self.origin.publish_consumer_event("consumer.deleted", queue.vhost_name, queue.name, consumer.tag)
 
-    def _trace(self, queue: LocalQueue | None, message: Message, is_redelivered: bool) -> None:
+    def _trace(self, queue: VhostQueue | None, message: Message, is_redelivered: bool) -> None:
         """Trace the delivery of `message`; a direct reply has no queue and is not traced."""
         vhost: VirtualHost = self._host  # type: ignore[assignment]
         tracer = vhost.tracer
@@ -369,7 +392,7 @@ class ChannelSubscription(Consumer):
     ) -> None:
         super().__init__(tag, no_ack=no_ack, is_exclusive=is_exclusive, priority=priority)
         self._subscriber = subscriber
-        self.queue: LocalQueue = None  # type: ignore[assignment]
+        self.queue: VhostQueue = None  # type: ignore[assignment]
         # The arguments of basic.consume.
         self.arguments: Mapping[str, Value] = NO_ARGUMENTS
         # The limit of unacknowledged deliveries (0: no limit), and their current number.
@@ -384,7 +407,7 @@ class ChannelSubscription(Consumer):
         self._buffer = self._template
         self._tag_at = len(self._template) - 9
 
-    def start(self, queue: LocalQueue, prefetch: int) -> None:
+    def start(self, queue: VhostQueue, prefetch: int) -> None:
         """Set the queue, and the limit of unacknowledged deliveries (0: no limit)."""
         self.queue = queue
         self.prefetch = prefetch
@@ -403,6 +426,22 @@ class ChannelSubscription(Consumer):
             subscriber.outbox.wait_for_room(subscriber)
             return False
         return True
+
+    def prefetch_limit(self) -> int:
+        """How many unacknowledged deliveries the client may have of it; 0 is no limit."""
+        return self.prefetch
+
+    def shared_capacity(self) -> int:
+        """How many more deliveries the limit of the channel permits."""
+        subscriber = self._subscriber
+        most = subscriber.prefetch_max
+        if not most:
+            return _UNLIMITED
+        return max(0, most - subscriber.unacked.count + subscriber._got_count)
+
+    def read_arguments(self) -> Mapping[str, Value]:
+        """Those of its arguments that select what it gets of a stream."""
+        return {name: self.arguments[name] for name in READ_ARGUMENTS if name in self.arguments}
 
     def deliver(self, delivery: Delivery) -> None:
         """Send `delivery`, which the client must acknowledge."""
@@ -463,7 +502,7 @@ class ChannelSubscription(Consumer):
             subscriber._trace(self.queue, message, redelivered)
 
 
-def _timeout_ms(queue: LocalQueue, default_ms: int | None) -> int | None:
+def _timeout_ms(queue: VhostQueue, default_ms: int | None) -> int | None:
     """The consumer timeout (ms) of `queue`, or else `default_ms`; None is no timeout."""
     own = queue.settings.consumer_timeout_ms
     return default_ms if own is None else own

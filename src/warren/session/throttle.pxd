@@ -14,6 +14,7 @@ cdef class Throttle:
     cdef Outbox _outbox
     cdef HeldTotal _total
     cdef object _resume
+    cdef dict _awaited
     cdef bint _sends_blocked
     cdef int64_t _waited_at
     cdef readonly PublishCredit credit
@@ -23,5 +24,6 @@ cdef class Throttle:
     cdef readonly bint is_waiting
 
     cpdef hold_publisher(self, int64_t now)
+    cpdef wait_for(self, PublishCredit credit, int64_t now)
     cpdef held(self, Py_ssize_t size)
     cpdef released(self, Py_ssize_t size)

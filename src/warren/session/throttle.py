@@ -6,6 +6,7 @@ when too many frames are held. Clients are notified of alarms, but not of disk c
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from warren.flow.credit import PublishCredit
 from warren.framing.outbox import Outbox
@@ -48,8 +49,8 @@ class Throttle:
     """The flow control of one connection."""
 
     __slots__ = (
-        "_outbox", "_resume", "_sends_blocked", "_total", "_waited_at", "credit", "held_size", "is_blocked",
-        "is_waiting", "reason",
+        "_awaited", "_outbox", "_resume", "_sends_blocked", "_total", "_waited_at", "credit", "held_size",
+        "is_blocked", "is_waiting", "reason",
     )  # fmt: skip
 
     def __init__(self, outbox: Outbox, total: HeldTotal) -> None:
@@ -65,8 +66,9 @@ class Throttle:
         self._sends_blocked = False
         # True if a publish of this connection was held since the alarm began.
         self.is_blocked = False
-        # Whether it waits for credit, and when it last did (ms).
+        # Whether it waits for credit, for which, and when it last did (ms).
         self.is_waiting = False
+        self._awaited: dict[PublishCredit, None] = {}
         self._waited_at = -FLOW_SHOWN_MS
 
     def open(self, credit: PublishCredit, resume: Callable[[int], None], *, sends_blocked: bool) -> None:
@@ -83,14 +85,19 @@ class Throttle:
     def hold_publisher(self, now: int) -> None:
         """Note that a publish is held; in an alarm, notify the client once."""
         if not self.reason:
-            self._waited_at = now
-            if not self.is_waiting:
-                self.is_waiting = True
-                self.credit.wait(self._resume_with_credit)
+            self.wait_for(self.credit, now)
         elif not self.is_blocked:
             self.is_blocked = True
             if self._sends_blocked:
                 self._outbox.method(0, ConnectionBlocked(self.reason))
+
+    def wait_for(self, credit: PublishCredit, now: int) -> None:
+        """Note that a publish is held until there is `credit`."""
+        self._waited_at = now
+        if credit not in self._awaited:
+            self._awaited[credit] = None
+            self.is_waiting = True
+            credit.wait(partial(self._resume_with_credit, credit))
 
     def block(self, reason: str) -> None:
         """Set the reason of the alarm; an empty reason ends it."""
@@ -130,9 +137,10 @@ class Throttle:
         """Resume the connection: held frames, and reading."""
         self._resume(now)
 
-    def _resume_with_credit(self, now: int) -> None:
-        """Resume the connection after it has waited for credit."""
-        self.is_waiting = False
+    def _resume_with_credit(self, credit: PublishCredit, now: int) -> None:
+        """Resume the connection after it has waited for `credit`."""
+        del self._awaited[credit]
+        self.is_waiting = bool(self._awaited)
         self._waited_at = now
         self._resume(now)
 

@@ -4,6 +4,8 @@ As in RabbitMQ, a transaction is a batch: publishes and acknowledgements take ef
 are forgotten at rollback.
 """
 
+from collections.abc import Sequence
+
 from warren.model.message import Message
 
 
@@ -22,6 +24,11 @@ class Transaction:
     def published_count(self) -> int:
         """The number of uncommitted publishes."""
         return len(self._published)
+
+    @property
+    def published(self) -> Sequence[tuple[Message, bool]]:
+        """The uncommitted publishes, each with True if it is mandatory."""
+        return self._published
 
     def publish(self, message: Message, is_mandatory: bool) -> None:
         """Add a publish."""

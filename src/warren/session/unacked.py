@@ -8,7 +8,7 @@ instead of closing the channel: unknown tags up to the highest requeued tag are 
 number, however many there were, which is only read when a tag is about to be refused.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from warren.errors import PreconditionFailed
 from warren.model.ring import Ring
@@ -102,13 +102,10 @@ class Unacked:
         known = (self._first + at for at in range(last) if places.get(at) is not None)
         return [tag for tag in known if tag not in settled]
 
-    def peek(self, tag: int, multiple: bool) -> Iterator[Delivery]:
-        """The deliveries that `take` (`take_to` if `multiple`) would remove; none for an unknown tag."""
-        places = self._places
-        end = places.count if tag == 0 else min(tag - self._first + 1, places.count)
-        for place in range(0 if multiple else max(end - 1, 0), end):
-            if places.get(place) is not None:
-                yield places.get(place)  # type: ignore[misc]
+    def holds(self, tag: int) -> bool:
+        """True if there is a delivery of `tag`."""
+        place = tag - self._first
+        return 0 <= place < self._places.count and self._places.get(place) is not None
 
     def revoke(self, tags: Iterable[int]) -> list[Delivery]:
         """Remove and return the known deliveries among `tags`, in order; the client still holds them."""

@@ -15,25 +15,32 @@ from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
 from warren.model.arguments import QueueSettings
 from warren.model.coroutine_driver import Later, drive
 from warren.model.turn import Turn
-from warren.queues.capabilities import taking_queue
+from warren.queues.capabilities import recovering_queue, taking_queue
 from warren.queues.classic import ClassicQueue
-from warren.queues.local import LocalQueue
 from warren.queues.position_starts import PositionStarts, forget_starts
-from warren.queues.quorum.quorum_queue import QuorumQueue
+from warren.queues.quorum.group import GroupMembership
+from warren.queues.quorum.quorum_queue import QuorumQueue, ReplicaMaker
 from warren.queues.stream import StreamQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.router import Router
 from warren.session.publish_rules import PublishRules
 from warren.session.tracer import Tracer
 from warren.store.group_log import GroupLog
 from warren.store.recovered_queue import RecoveredQueue
+from warren.store.segment import StoreFileError
 from warren.vhost.exchange_service import ExchangeService
+from warren.vhost.failed_queues import FailedQueues
 from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
+from warren.vhost.queue_home import NO_LOCATORS, QueueLocators
 from warren.vhost.queue_service import QueueService
+from warren.vhost.remote_replies import RemoteReplies
+from warren.vhost.requester import Owner
 from warren.vhost.retained_streams import RetainedStreams
 from warren.vhost.vhost import VirtualHost
 
@@ -46,15 +53,20 @@ class VhostServices(Struct, frozen=True, kw_only=True):
     """The services of one virtual host that its sessions use."""
 
     vhost: VirtualHost
-    topology: LiveTopology[LocalQueue]
-    queue_service: QueueService[LocalQueue]
-    exchange_service: ExchangeService[LocalQueue]
+    topology: LiveTopology[VhostQueue]
+    queue_service: QueueService[VhostQueue]
+    exchange_service: ExchangeService[VhostQueue]
     metadata: Metadata
+    refusal_check: RefusalCheck
     # The disk credit of publishers; unlimited without a disk.
     credit: PublishCredit
     # Used while tracing is on.
     tracer: Tracer
     lease_service: LeaseService
+    retained_streams: RetainedStreams
+    queue_remover: "_QueueRemover"
+    # The run of this node.
+    incarnation: Incarnation
 
     @classmethod
     def open(
@@ -66,40 +78,38 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         random_bytes, later, after = dependencies.random_bytes, dependencies.later, dependencies.after
         retained_streams = RetainedStreams(router, vhost.queues, proposals, later=later, after=after)
 
-        def on_queue_deleted(name: str, queue: LocalQueue) -> None:
-            retained_streams.on_queue_deleted(name, queue)
-            _forget_starts(queue)
-
-        def on_queue_changed(record: QueueRecord, queue: LocalQueue) -> None:
-            retained_streams.on_queue_changed(record, queue)
-            vhost.check_dead_lettering(queue)
-
-        parts = LiveTopologyDependencies(
-            router=router,
-            queues=vhost.queues,
-            make_queue=partial(_make_queue, vhost, dependencies),
-            on_queue_changed=on_queue_changed,
-            on_queue_deleted=on_queue_deleted,
-            random_bytes=random_bytes,
-            later=later,
+        topology = _topology(metadata, vhost, dependencies, retained_streams)
+        node_name = dependencies.node_name
+        queue_service = QueueService(
+            metadata,
+            proposals,
+            topology,
+            random_bytes,
+            node_name=node_name,
+            removals=vhost.removals,
+            locators=dependencies.locators,
+            node=dependencies.incarnation.node,
         )
-        topology = LiveTopology(metadata, name, parts)
-        queue_service = QueueService(metadata, proposals, topology, random_bytes)
-        removal = _UnusedQueueRemover(queue_service, after)
+        removal = _QueueRemover(queue_service, after)
         vhost.queue_unused = removal.remove
         services = cls(
             vhost=vhost,
             topology=topology,
             queue_service=queue_service,
-            exchange_service=ExchangeService(metadata, proposals, topology),
+            exchange_service=ExchangeService(metadata, proposals, topology, node_name=node_name),
             metadata=metadata,
+            refusal_check=RefusalCheck(metadata, proposals),
             credit=PublishCredit(later),
-            tracer=Tracer(vhost, dependencies.node_name, later),
+            tracer=Tracer(vhost, node_name, later),
             lease_service=LeaseService(
                 vhost,
                 LeaseServiceDependencies(metadata=metadata, proposals=proposals, later=later, after=after),
             ),
+            retained_streams=retained_streams,
+            queue_remover=removal,
+            incarnation=dependencies.incarnation,
         )
+        vhost.remote_replies = dependencies.remote_replies(vhost)
         services.update_tracing()
         metadata.listen(services.on_event, _HEARD)
         return services
@@ -111,17 +121,17 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         Messages of queues that were deleted in the meantime are discarded.
         """
 
-        def restore(record: QueueRecord, queue: LocalQueue) -> None:
-            restored = taking_queue(queue)
-            if restored is not None:
-                levels = found.pop(record.stored_number, {}) if found else {}
-                for level, messages in levels.items():
-                    restored.restore(level, messages)
-                starts = restored.starts()
-                if starts is not None:
-                    _restore_starts(starts, queue.settings.priority_max or 0, levels)
+        def restore(record: QueueRecord, queue: VhostQueue) -> None:
+            levels = found.pop(record.stored_number, {}) if found else {}
+            try:
+                _restore(queue, levels)
+            except (OSError, StoreFileError):
+                raise
+            except Exception as error:
+                self.vhost.end_failed(queue, error)
 
         yield from self.topology.recover(restore)
+        self.vhost.is_recovered = True
         yield from self.lease_service.restore()
         while found and not self.topology.is_closed:
             self.discard(*found.popitem())
@@ -142,12 +152,31 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         if log is not None:
             log.drop()
 
+    def contain_failures(
+        self, log: Callable[[str, Exception], None], store_failed: Callable[[Exception], None]
+    ) -> None:
+        """End a queue that an error has broken, instead of the virtual host.
+
+        `log` is called with each error, `store_failed` with those of the store.
+        """
+        vhost = self.vhost
+
+        def ended(queue: VhostQueue) -> None:
+            self.retained_streams.on_queue_deleted(queue.name, queue)
+            taking = taking_queue(queue)
+            if taking is not None:
+                self.lease_service.leadership_ended(taking)
+
+        vhost.contain_failures(
+            FailedQueues(vhost.queues, vhost.router, log=log, store_failed=store_failed, ended=ended)
+        )
+
     def keep_durable_queues(self) -> None:
         """Stop deleting unused durable queues after the store has failed: they remain, as after a crash."""
         remove = self.vhost.queue_unused
         self.vhost.queue_unused = lambda queue: None if self._is_durable(queue) else remove(queue)
 
-    def _is_durable(self, queue: LocalQueue) -> bool:
+    def _is_durable(self, queue: VhostQueue) -> bool:
         vhost = self.metadata.vhost(self.vhost.name)
         record = None if vhost is None else vhost.topology.queues.get(queue.name)
         return record is not None and record.durable
@@ -174,7 +203,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
 
     def authorizer(self, user: User) -> Authorizer:
         """Create an authorizer of `user`; one per channel, as it caches its results."""
-        return Authorizer(grants_of(self.metadata, user), user.name, self.vhost.name)
+        return Authorizer(grants_of(self.metadata, user), user, self.vhost.name)
 
     def rules(self, user: User, authorizer: Authorizer, *, is_link: bool = False) -> PublishRules:
         """Create the publish rules of `user`, or of a shovel or link that `user` has made.
@@ -182,7 +211,13 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         A link passes on the user-id that a message has, as RabbitMQ's do.
         """
         may_impersonate = is_link or self._may_impersonate(user)
-        return PublishRules(self.vhost.router, authorizer, user.name, may_impersonate=may_impersonate)
+        return PublishRules(
+            self.vhost,
+            authorizer,
+            user.name,
+            incarnation=self.incarnation,
+            may_impersonate=may_impersonate,
+        )
 
     def _may_impersonate(self, user: User) -> bool:
         """True if `user` may publish with the user-id of others."""
@@ -190,9 +225,19 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         return known is not None and _IMPERSONATOR in known.tags
 
     def channels_max_of(self, user: str) -> int | None:
-        """The channel limit of `user` over all connections; None is no limit."""
+        """The channel limit of the identity `user` over all connections; None is no limit."""
         known = self.metadata.users.by_name.get(user)
         return None if known is None else known.limit("max-channels")
+
+
+def _always_here(
+    vhost: VirtualHost, record: QueueRecord, settings: QueueSettings, make: ReplicaMaker
+) -> None:
+    """The default for a node alone, which is the home of all its queues."""
+
+
+def _none_elsewhere(vhost: VirtualHost) -> None:
+    """The default for a node alone, which has all requesters."""
 
 
 class VhostDependencies(Struct, frozen=True, kw_only=True):
@@ -204,14 +249,70 @@ class VhostDependencies(Struct, frozen=True, kw_only=True):
     after: Callable[[int, Callable[[], None]], None]
     turn: Turn
     node_name: str
-    # The run of the node, which numbers what it publishes to replicated queues.
+    # The settings of the node for where queues are.
+    locators: QueueLocators = NO_LOCATORS
+    # The run of the node, which numbers what it publishes to replicated queues, and is in reply names.
     incarnation: Incarnation = FIRST_INCARNATION
+    # The queue of a record whose home is another node, or which may have replicas; None for all others.
+    remote_queue: Callable[[VirtualHost, QueueRecord, QueueSettings, ReplicaMaker], VhostQueue | None] = (
+        _always_here
+    )
+    # The requesters of direct replies on other nodes; None if there can be none.
+    remote_replies: Callable[[VirtualHost], RemoteReplies | None] = _none_elsewhere
+
+
+def _topology(
+    metadata: Metadata,
+    vhost: VirtualHost,
+    dependencies: "VhostDependencies",
+    retained_streams: RetainedStreams,
+) -> LiveTopology[VhostQueue]:
+    """Return the live objects of `vhost`; what fails in making or removing a queue ends that queue."""
+
+    def make_queue(record: QueueRecord, settings: QueueSettings) -> VhostQueue:
+        try:
+            return _make_queue(vhost, dependencies, record, settings)
+        except Exception as error:
+            return vhost.substitute(record.name, settings, error)
+
+    def on_queue_deleted(name: str, queue: VhostQueue) -> None:
+        retained_streams.on_queue_deleted(name, queue)
+        _forget_starts(queue)
+
+    def on_queue_changed(record: QueueRecord, queue: VhostQueue) -> None:
+        retained_streams.on_queue_changed(record, queue)
+        vhost.check_dead_lettering(queue)
+
+    parts = LiveTopologyDependencies(
+        router=vhost.router,
+        queues=vhost.queues,
+        make_queue=make_queue,
+        on_queue_changed=on_queue_changed,
+        on_queue_deleted=on_queue_deleted,
+        queue_failed=lambda name, error: vhost.end_failed(vhost.queues[name], error),
+        deletion_failed=lambda name, error: vhost.note_failure(
+            f"the deletion of queue '{name}' in vhost '{vhost.name}' has failed", error
+        ),
+        random_bytes=dependencies.random_bytes,
+        later=dependencies.later,
+    )
+    return LiveTopology(metadata, vhost.name, parts)
 
 
 def _make_queue(
     vhost: VirtualHost, dependencies: VhostDependencies, record: QueueRecord, settings: QueueSettings
-) -> LocalQueue:
+) -> VhostQueue:
     """The live queue of `record` with `settings`, empty before what a store has found is restored."""
+
+    def make(incarnation: Incarnation, membership: GroupMembership) -> QuorumQueue:
+        kind, name = QuorumQueue, record.name
+        replica = kind(name, vhost.name, vhost, settings, incarnation=incarnation, membership=membership)
+        _attach(replica, vhost, dependencies, record)
+        return replica
+
+    remote = dependencies.remote_queue(vhost, record, settings, make)
+    if remote is not None:
+        return remote
     kind, number = record.kind, record.stored_number
     if kind == "stream":
         assert vhost.streams is not None
@@ -224,24 +325,45 @@ def _make_queue(
         queue = QuorumQueue(record.name, vhost.name, vhost, settings, incarnation=incarnation)
     else:
         queue = ClassicQueue(record.name, vhost.name, vhost, settings)
+    _attach(queue, vhost, dependencies, record)
+    return queue
+
+
+def _attach(
+    queue: ClassicQueue, vhost: VirtualHost, dependencies: VhostDependencies, record: QueueRecord
+) -> None:
+    """Let the new `queue` of `record` use the stores of `vhost`."""
     queue.owner = record.owner
     queue.is_auto_delete = record.auto_delete
     if vhost.stores is not None:
+        number = record.stored_number
         queue.attach_store(vhost.stores, number)
         # Nothing was stored for a queue that ends with this run.
         if number:
             starts = PositionStarts.recover(vhost.stores.persistent, number, dependencies.random_bytes)
             if starts is not None:
                 queue.give_positions(starts)
-    return queue
 
 
-def _forget_starts(queue: LocalQueue) -> None:
+def _forget_starts(queue: VhostQueue) -> None:
     """Forget the starts of the deleted `queue`."""
-    taking = taking_queue(queue)
+    taking = recovering_queue(queue)
     starts = None if taking is None else taking.starts()
     if starts is not None:
         starts.forget()
+
+
+def _restore(queue: VhostQueue, levels: dict[int, RecoveredQueue]) -> None:
+    """Give the new `queue` the messages that a store has found, by priority level."""
+    restored = recovering_queue(queue)
+    if restored is None:
+        queue.left(levels)
+        return
+    for level, messages in levels.items():
+        restored.restore(level, messages)
+    starts = restored.starts()
+    if starts is not None:
+        _restore_starts(starts, queue.settings.priority_max or 0, levels)
 
 
 def _restore_starts(starts: PositionStarts, priority_max: int, levels: dict[int, RecoveredQueue]) -> None:
@@ -252,26 +374,37 @@ def _restore_starts(starts: PositionStarts, priority_max: int, levels: dict[int,
     starts.save()
 
 
-class _UnusedQueueRemover:
-    """Deletes queues that are no longer used."""
+class _QueueRemover:
+    """Deletes queues for which no client waits: now, or else later again and again."""
 
     def __init__(
-        self, queue_service: QueueService[LocalQueue], after: Callable[[int, Callable[[], None]], None]
+        self, queue_service: QueueService[VhostQueue], after: Callable[[int, Callable[[], None]], None]
     ) -> None:
         self._queue_service = queue_service
         self._after = after
 
-    def remove(self, queue: LocalQueue) -> None:
+    def remove(self, queue: VhostQueue) -> None:
         """Delete `queue`, which is unused."""
         drive(self._remove(queue))
 
-    async def _remove(self, queue: LocalQueue) -> None:
+    async def _remove(self, queue: VhostQueue) -> None:
         try:
             await self._queue_service.remove_queue(queue.name)
         except (InternalError, ResourceError):
             # The deletion cannot be written now; the failure of the disk is reported elsewhere.
             self._after(REMOVAL_RETRY_MS, partial(self._remove_still_unused, queue))
 
-    def _remove_still_unused(self, queue: LocalQueue) -> None:
+    def _remove_still_unused(self, queue: VhostQueue) -> None:
         if not queue.is_deleted and queue.is_due_for_deletion and not queue.is_down:
             self.remove(queue)
+
+    async def remove_exclusive(self, owner: Owner) -> None:
+        """Delete the exclusive queues of `owner`, whose connection has closed.
+
+        If that is not possible now, return: nobody else deletes them before the node ends.
+        """
+        try:
+            await self._queue_service.remove_exclusive(owner)
+        except (InternalError, ResourceError):
+            # It cannot be written, or no majority of the members has agreed on it in time.
+            self._after(REMOVAL_RETRY_MS, lambda: drive(self.remove_exclusive(owner)))

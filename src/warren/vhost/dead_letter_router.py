@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from warren.errors import NotFound
 from warren.limits import LOST_DEAD_LETTERS_LOG_MS, NAME_SIZE_MAX
-from warren.model.arguments import QUORUM, DeadLetterStrategy
+from warren.model.arguments import CLASSIC, QUORUM, DeadLetterStrategy
 from warren.model.message import Message
 from warren.queues.deaths import Death, make_dead_letter
-from warren.queues.local import LocalQueue
 from warren.queues.queue import Queue, QueueHost
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.router import Router
 
 
@@ -37,19 +37,19 @@ class DeadLetterRouter:
         """`host` is the virtual host of the queues, which has the current time; `router` is its router."""
         self._host = host
         self._router = router
-        self._dead: deque[tuple[LocalQueue, Message, str]] = deque()
+        self._dead: deque[tuple[VhostQueue, Message, str]] = deque()
         self._is_running = False
-        # Reason -> number of messages dead-lettered and routed since the start.
-        self.counts: dict[str, int] = {}
-        # Reason -> number of messages lost, for want of an existing dead-letter exchange.
-        self.discarded_counts: dict[str, int] = {}
+        # Type of the queue -> reason -> number of messages dead-lettered and routed since the start.
+        self.counts: dict[str, dict[str, int]] = {CLASSIC: {}, QUORUM: {}}
+        # The same for messages lost, for want of an existing dead-letter exchange.
+        self.discarded_counts: dict[str, dict[str, int]] = {CLASSIC: {}, QUORUM: {}}
         # Called, at a limited rate, when messages that exceeded the delivery limit were lost.
         self.log_discard: Callable[[str], None] = _nobody
         self._logged_at = -LOST_DEAD_LETTERS_LOG_MS
         self._unlogged_count = 0
         self._unrouted_logged_at = -LOST_DEAD_LETTERS_LOG_MS
 
-    def take(self, queue: LocalQueue, message: Message, reason: str) -> None:
+    def take(self, queue: VhostQueue, message: Message, reason: str) -> None:
         """Route `message`, which `queue` has dead-lettered for `reason`."""
         self._dead.append((queue, message, reason))
         if self._is_running:
@@ -61,7 +61,7 @@ class DeadLetterRouter:
         finally:
             self._is_running = False
 
-    def route(self, queue: LocalQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
+    def route(self, queue: VhostQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
         """The dead letter that `message` becomes, which `queue` keeps until its targets have confirmed it.
 
         None if there is no target; that is logged.
@@ -83,7 +83,7 @@ class DeadLetterRouter:
             )
         return None
 
-    def check(self, queue: LocalQueue) -> None:
+    def check(self, queue: VhostQueue) -> None:
         """Log, in the words of RabbitMQ, if `queue` cannot obey its dead-letter strategy."""
         settings = queue.settings
         if settings.dead_letter_strategy is DeadLetterStrategy.AT_MOST_ONCE or settings.kind != QUORUM:
@@ -102,15 +102,16 @@ class DeadLetterRouter:
                 " strategy to reject-publish"
             )
 
-    def count_discarded(self, queue: LocalQueue, reason: str) -> None:
+    def count_discarded(self, queue: VhostQueue, reason: str) -> None:
         """Count a message lost by `queue` for `reason`, as no exchange could route it again."""
-        self.discarded_counts[reason] = self.discarded_counts.get(reason, 0) + 1
+        counts = self.discarded_counts[queue.settings.kind]
+        counts[reason] = counts.get(reason, 0) + 1
         if reason == "delivery_limit":
             self._unlogged_count += 1
             if self._host.turn.now() - self._logged_at >= LOST_DEAD_LETTERS_LOG_MS:
                 self._log_discarded(queue)
 
-    def _log_discarded(self, queue: LocalQueue) -> None:
+    def _log_discarded(self, queue: VhostQueue) -> None:
         exchange = queue.settings.dead_letter_exchange
         why = "which has no dead-letter exchange"
         if exchange is not None:
@@ -123,7 +124,7 @@ class DeadLetterRouter:
             f"'{queue.name}', {why}"
         )
 
-    def _route(self, queue: LocalQueue, message: Message, reason: str) -> None:
+    def _route(self, queue: VhostQueue, message: Message, reason: str) -> None:
         if queue.settings.dead_letter_exchange is None:
             return
         routed = self._routed(queue, message, reason)
@@ -131,12 +132,13 @@ class DeadLetterRouter:
             self.count_discarded(queue, reason)
             return
         dead_letter, destinations = routed
-        self.counts[reason] = self.counts.get(reason, 0) + 1
+        counts = self.counts[queue.settings.kind]
+        counts[reason] = counts.get(reason, 0) + 1
         for destination in destinations:
             destination.publish(dead_letter, None, 0)
             destination.count_broker_published()
 
-    def _routed(self, queue: LocalQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
+    def _routed(self, queue: VhostQueue, message: Message, reason: str) -> tuple[Message, list[Queue]] | None:
         """The dead letter that `message` becomes, and the queues that it is routed to.
 
         None if its exchange does not exist, if the names are too long for a message, or if it died too often.

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from warren.errors import NotFound
 from warren.limits import CAUSE_KEYS_MAX, DEAD_LETTER_CAUSES_MAX, NAME_SIZE_MAX, REACHED_PER_TURN
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
-from warren.queues.capabilities import declared_queue
+from warren.queues.capabilities import local_queue
 from warren.queues.local import LocalQueue
 from warren.queues.redrive_headers import FirstDeath, origin_of
 from warren.routing.exchange import BY_KEY, Exchange
@@ -119,7 +119,7 @@ def _routed(vhost: VirtualHost, exchange: str, key: str | None) -> list[LocalQue
         return []
     if route.decides != BY_KEY:
         return None
-    return [*filter(None, map(declared_queue, route.destinations))]
+    return [*filter(None, map(local_queue, route.destinations))]
 
 
 def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[LocalQueue, None]]:
@@ -137,7 +137,7 @@ def _walk(vhost: VirtualHost, name: str, walked: set[str]) -> Iterator[dict[Loca
             waiting.append(exchange.alternate)
         found: dict[LocalQueue, None] = {}
         for number, binding in enumerate(list(exchange.each_binding())):
-            queue = declared_queue(binding.destination)
+            queue = local_queue(binding.destination)
             if queue is not None:
                 found[queue] = None
             elif isinstance(binding.destination, Exchange):

@@ -6,12 +6,13 @@ exist or not. Unlike in RabbitMQ, a passive declaration needs some permission on
 
 from typing import Generic, TypeVar
 
-from warren.errors import AccessRefused, NotFound, PreconditionFailed
-from warren.metadata.commands import Bind, DeclareExchange, DeleteExchange, Outcome, Unbind
+from warren.errors import AccessRefused, MetadataTimeout, NotFound, PreconditionFailed
+from warren.metadata.commands import Bind, DeclareExchange, DeleteExchange, Outcome, Reply, Unbind
 from warren.metadata.declared_topology import DeclaredTopology as Records
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import BindingRecord, ExchangeRecord, arguments_bytes
+from warren.metadata.refusal_check import RefusalCheck
 from warren.model.arguments import alternate_exchange
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.erlang_terms import printed_atom
@@ -19,6 +20,7 @@ from warren.model.names import RESERVED_PREFIX, ExchangeName, QueueName, strippe
 from warren.routing.types import exchange_type
 from warren.vhost.binding_removal import remove_most_bindings
 from warren.vhost.live_topology import LiveTopology, Q
+from warren.vhost.metadata_timeout import metadata_timeout
 from warren.vhost.queue_service import check_owner, queue_not_found
 from warren.vhost.requester import Requester
 from warren.wire import methods
@@ -31,12 +33,20 @@ B = TypeVar("B", Bind, Unbind)
 class ExchangeService(Generic[Q]):
     """Declares, deletes, binds and unbinds the exchanges of one vhost."""
 
-    __slots__ = ("_later", "_metadata", "_proposals", "_router", "_vhost")
+    __slots__ = (
+        "_later", "_metadata", "_node_name", "_proposals", "_queues", "_refusal_check", "_router", "_vhost",
+    )  # fmt: skip
 
-    def __init__(self, metadata: Metadata, proposals: Proposals, topology: LiveTopology[Q]) -> None:
+    def __init__(
+        self, metadata: Metadata, proposals: Proposals, topology: LiveTopology[Q], *, node_name: str
+    ) -> None:
+        """`node_name` is that of this node."""
+        self._node_name = node_name
         self._metadata = metadata
         self._proposals = proposals
+        self._refusal_check = RefusalCheck(metadata, proposals)
         self._router = topology.router
+        self._queues = topology.queues
         self._later = topology.later
         self._vhost = topology.vhost
 
@@ -59,16 +69,24 @@ class ExchangeService(Generic[Q]):
             arguments=method.arguments,
             user=requester.user,
         )
+        is_checked = False
         while True:
             record = self._records().exchanges.get(exchange.name)
             if record is not None:
                 check_redeclared(exchange, record, command)
-                if not (command.durable and self._proposals.is_in_doubt):
+                if command.durable and self._proposals.is_in_doubt:
+                    await self._proposals.resolve()
+                    continue
+                # Another node may have deleted it, and this declaration must create it anew then.
+                if is_checked or not await self._refusal_check.is_outdated(self._metadata.index):
                     return
-                await self._proposals.resolve()
+                is_checked = True
                 continue
             check_declared(command, requester)
-            reply = await self._proposals.propose(command, requester.user)
+            try:
+                reply = await self._proposals.propose(command, requester.user)
+            except MetadataTimeout:
+                raise metadata_timeout("declare", exchange, self._node_name) from None
             if reply.outcome is Outcome.DONE:
                 return
             if reply.outcome is Outcome.REFUSED:
@@ -84,16 +102,22 @@ class ExchangeService(Generic[Q]):
         if exchange.name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"deletion of system {exchange} not allowed")
         requester.authorizer.check_configure(exchange)
-        if not method.if_unused:
+        try:
+            reply = await self._deleted(exchange, requester, is_if_unused=method.if_unused)
+        except MetadataTimeout:
+            raise metadata_timeout("delete", exchange, self._node_name) from None
+        if reply.outcome is Outcome.REFUSED:
+            raise PreconditionFailed(f"{exchange} in use")
+
+    async def _deleted(self, exchange: ExchangeName, requester: Requester, *, is_if_unused: bool) -> Reply:
+        if not is_if_unused:
             records = self._records()
             bindings = records.bindings_from(exchange.name) + records.bindings_to_exchange(exchange.name)
             await remove_most_bindings(
                 bindings, self._vhost, self._proposals, self._later, user=requester.user
             )
-        command = DeleteExchange(vhost=self._vhost, name=exchange.name, if_unused=method.if_unused)
-        reply = await self._proposals.propose(command, requester.user)
-        if reply.outcome is Outcome.REFUSED:
-            raise PreconditionFailed(f"{exchange} in use")
+        command = DeleteExchange(vhost=self._vhost, name=exchange.name, if_unused=is_if_unused)
+        return await self._proposals.propose(command, requester.user)
 
     async def bind_queue(self, requester: Requester, method: methods.QueueBind) -> None:
         """Bind a queue; an empty queue name stands for the last queue that the channel declared."""
@@ -121,13 +145,19 @@ class ExchangeService(Generic[Q]):
             record = self._records().queues.get(queue.name)
             if record is None:
                 raise queue_not_found(queue)
+            self._check_reachable(queue.name)
             source.validate_binding(command.routing_key, command.arguments)
+            source.validate_destination(record.kind)
             check_owner(queue, record, requester)
         else:
             if command.destination not in self._router.exchanges:
                 raise NotFound(f"no {ExchangeName(self._vhost, command.destination)}")
             source.validate_binding(command.routing_key, command.arguments)
-        reply = await self._proposals.propose(command, requester.user)
+            source.validate_destination(None)
+        try:
+            reply = await self._proposals.propose(command, requester.user)
+        except MetadataTimeout:
+            raise metadata_timeout("bind", _destination(command), self._node_name) from None
         if reply.outcome is Outcome.MISSING:
             raise NotFound(f"no {_destination(command)}")
         if reply.outcome is Outcome.REFUSED:
@@ -136,11 +166,16 @@ class ExchangeService(Generic[Q]):
     async def _unbind(self, requester: Requester, command: Unbind) -> None:
         self._check_permitted(requester, command)
         records = self._records()
+        if command.is_to_queue:
+            self._check_reachable(command.destination)
         if command.is_to_queue and command.source in records.exchanges:
             record = records.queues.get(command.destination)
             if record is not None and self._is_bound(records, command):
                 check_owner(QueueName(self._vhost, command.destination), record, requester)
-        await self._proposals.propose(command, requester.user)
+        try:
+            await self._proposals.propose(command, requester.user)
+        except MetadataTimeout:
+            raise metadata_timeout("unbind", _destination(command), self._node_name) from None
 
     def _of_queue(
         self, make: type[B], requester: Requester, method: methods.QueueBind | methods.QueueUnbind
@@ -183,6 +218,12 @@ class ExchangeService(Generic[Q]):
         requester.authorizer.check_any(exchange)
         if exchange.name not in self._router.exchanges:
             raise NotFound(f"no {exchange}")
+
+    def _check_reachable(self, name: str) -> None:
+        """HomeDown if the node of the queue `name` is down."""
+        live = self._queues.get(name)
+        if live is not None:
+            live.check_reachable()
 
     def _is_bound(self, records: Records, command: Unbind) -> bool:
         data = arguments_bytes(command.arguments)

@@ -13,7 +13,7 @@ _STALE_MIN = 64
 class Expiry:
     """A heap of wake-up times; only the last time scheduled for an object counts."""
 
-    __slots__ = ("_due", "_serial", "_times", "notify")
+    __slots__ = ("_due", "_serial", "_times", "failed", "notify")
 
     def __init__(self) -> None:
         self._due: list[tuple[int, int, Expirable]] = []
@@ -22,6 +22,8 @@ class Expiry:
         self._serial = 0
         # Called with the earliest time (ms) whenever it becomes earlier.
         self.notify: Callable[[int], None] = _nobody
+        # Called with an object and the error that it has raised: the others are woken all the same.
+        self.failed: Callable[[Expirable, Exception], None] = _raise
 
     def schedule(self, queue: Expirable, when: int) -> None:
         """Wake `queue` at `when` (ms) instead of an earlier scheduled time."""
@@ -56,7 +58,10 @@ class Expiry:
             entry = heappop(self._due)
             if self._is_current(entry):
                 del self._times[entry[2]]
-                entry[2].expire()
+                try:
+                    entry[2].expire()
+                except Exception as error:
+                    self.failed(entry[2], error)
 
     def _is_current(self, entry: tuple[int, int, Expirable]) -> bool:
         return self._times.get(entry[2]) == entry[0]
@@ -64,3 +69,8 @@ class Expiry:
 
 def _nobody(when: int) -> None:
     """The default callback, which does nothing."""
+
+
+def _raise(woken: Expirable, error: Exception) -> None:
+    """Raise `error`, by default."""
+    raise error

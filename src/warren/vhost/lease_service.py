@@ -5,7 +5,8 @@
 Invariants: a lease is reported only after it is in the metadata and its messages are stored as durably as
 they will be; its end is in the metadata before any of its messages is acknowledged or requeued. So after a
 crash the metadata says what to do with each message: those of an active lease are taken out of their queues
-again, those of a settled lease are acknowledged again, as far as they exist.
+again, those of a settled lease are acknowledged again, as far as they exist. The same happens when this node
+begins to lead a replicated queue, before that delivers anything.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from warren.errors import InternalError, NotFound, ResourceError
+from warren.errors import AmqpError, InternalError, NotFound, ResourceError
 from warren.limits import (
     LEASE_RANGES_MAX,
     LEASED_MESSAGES_MAX,
@@ -33,6 +34,7 @@ from warren.queues.batches import acknowledge_batch, extend_ranges, take_batch
 from warren.queues.capabilities import taking_queue
 from warren.queues.queue import Delivery
 from warren.queues.taking_queue import TakingQueue
+from warren.store.segment import StoreFileError
 from warren.vhost.queue_scan import scan_batch_max
 from warren.vhost.vhost import VirtualHost
 
@@ -104,6 +106,7 @@ class LeaseService:
         # False until the leases of the metadata were restored; events are ignored until then.
         self._is_restored = False
         dependencies.metadata.listen(self._on_event, _HEARD, vhost=vhost.name)
+        vhost.leadership_listener = self
 
     @property
     def leases(self) -> Leases:
@@ -131,6 +134,15 @@ class LeaseService:
                 self._restore_later(lease.id, queue)
         self._is_restored = True
         self._schedule()
+
+    def leadership_began(self, queue: TakingQueue) -> None:
+        """Take the messages of all leases out of `queue`, which this node leads now."""
+        for lease in self.leases.of_queue(queue.name):
+            self._restore_now(lease.id, queue)
+
+    def leadership_ended(self, queue: TakingQueue) -> None:
+        """Forget what was taken out of `queue`: the next leader takes it again."""
+        self.held = {id: held for id, held in self.held.items() if held.queue is not queue}
 
     async def grant(self, queue: TakingQueue, lease_request: LeaseRequest) -> LeaseRecord | None:
         """Grant the lease of `lease_request`, or return the existing one; None if no message is ready.
@@ -170,23 +182,37 @@ class LeaseService:
         for lease in list(self.leases.active()):
             if lease.expires_at <= now and self._may_expire(lease.id):
                 self._ending.add(lease.id)
-                drive(self._expire(lease.id))
+                try:
+                    drive(self._expire(lease.id))
+                except Exception as error:
+                    # It stays among those that end, and never expires again; others do.
+                    self._failed(lease, error)
         self._schedule()
 
     # --- private -------------------------------------------------------------------------------
 
     def _restore(self, id: str, queue: TakingQueue) -> Iterator[None]:
         """Take the messages of the lease `id` out of `queue` again, and settle them if it has ended."""
-        lease = self.leases.by_id.get(id)
-        if lease is None:
+        lease, held = self.leases.by_id.get(id), self.held.get(id)
+        if lease is None or (held is not None and held.queue is queue):
             return
         held = LeasedMessages(queue, [None] * lease.messages)
-        yield from _take_again(lease, held)
-        if lease.is_active:
-            self.held[id] = held
-        else:
-            for delivery in filter(None, held.deliveries):
-                queue.release(delivery)
+        try:
+            yield from _take_again(lease, held)
+            if lease.is_active:
+                self.held[id] = held
+            else:
+                for delivery in filter(None, held.deliveries):
+                    queue.release(delivery)
+        except (OSError, StoreFileError):
+            raise
+        except Exception as error:
+            self._failed(lease, error)
+
+    def _failed(self, lease: LeaseRecord, error: Exception) -> None:
+        self._vhost.note_failure(
+            f"lease {lease.id} of queue '{lease.queue}' in vhost '{self._vhost.name}' has failed", error
+        )
 
     def _restore_later(self, id: str, queue: TakingQueue) -> None:
         self._restoring.add(id)
@@ -213,6 +239,8 @@ class LeaseService:
         try:
             byte_count = await self._take(queue, lease_request, deliveries, ranges)
             await self._vhost.written()
+            # Raises if this node leads the queue no more.
+            await queue.committed()
         except BaseException:
             await self._give_back(LeasedMessages(queue, deliveries))
             raise
@@ -289,7 +317,7 @@ class LeaseService:
                 held = self.held.pop(lease.id, None)
                 if held is not None:
                     self._releasing_count += 1
-                    drive(self._release(held, state))
+                    drive(self._release(lease, held, state))
                 self._schedule()
             case QueueDeleted(queue=queue):
                 ended = [id for id, held in self.held.items() if held.queue.name == queue.name]
@@ -309,7 +337,7 @@ class LeaseService:
             for _ in _take_again(lease, held):
                 await NextTurn(self._dependencies.later)
 
-    async def _release(self, held: LeasedMessages, state: LeaseState) -> None:
+    async def _release(self, lease: LeaseRecord, held: LeasedMessages, state: LeaseState) -> None:
         """Settle or requeue all messages of a lease that has ended."""
         try:
             await NextTurn(self._dependencies.later)
@@ -319,6 +347,11 @@ class LeaseService:
                 await held.queue.committed()
             else:
                 await self._give_back(held)
+        except AmqpError:
+            # The queue was deleted, or is led elsewhere.
+            raise
+        except Exception as error:
+            self._failed(lease, error)
         finally:
             self._releasing_count -= 1
 
@@ -399,10 +432,13 @@ def _take_again(lease: LeaseRecord, held: LeasedMessages) -> Iterator[None]:
     for begin, end in zip(lease.places[::2], lease.places[1::2], strict=True):
         place = begin
         while place < end:
-            found = queue.peek(place, min(LEASED_PER_TURN, scan_batch_max(queue), end - place))
-            place = found[-1].place + 1 if found else end
+            count = min(LEASED_PER_TURN, scan_batch_max(queue), end - place)
+            found = queue.peek(queue.place_here(place), count)
+            place = end
             for peeked in found:
-                if peeked.place < end:
-                    held.deliveries[before + peeked.place - begin] = queue.take_unacked(peeked)
+                lasting = queue.lasting_place(peeked.place)
+                if lasting < end:
+                    held.deliveries[before + lasting - begin] = queue.take_unacked(peeked)
+                place = lasting + 1
             yield
         before += end - begin

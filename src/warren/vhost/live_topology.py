@@ -24,6 +24,7 @@ from warren.metadata.events import (
     PoliciesChanged,
     QueueDeclared,
     QueueDeleted,
+    QueueMembersChanged,
     QueuePaused,
     VhostRemoved,
 )
@@ -68,6 +69,9 @@ class LiveQueue(Protocol):
     def touch(self) -> None:
         """Restart the expiry timer, since the queue was declared again."""
 
+    def members_changed(self, record: QueueRecord) -> None:
+        """Follow the record, which says other members, or another leader."""
+
     @property
     def is_local(self) -> bool:
         """True if `counts` says what `inspect` would."""
@@ -75,6 +79,9 @@ class LiveQueue(Protocol):
     @property
     def is_down(self) -> bool:
         """True if `inspect` raises an error, since an operator has to recover the queue."""
+
+    def check_reachable(self) -> None:
+        """Raise HomeDown if it is durable, and the node that has it is down."""
 
     def counts(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers, if it is on this node."""
@@ -87,6 +94,11 @@ class LiveQueue(Protocol):
 
     def delete(self) -> int:
         """Delete the queue, cancelling its consumers; returns the number of ready messages."""
+
+
+def _raise(name: str, error: Exception) -> None:
+    """Raise `error`, by default."""
+    raise error
 
 
 Q = TypeVar("Q", bound=LiveQueue)
@@ -104,6 +116,9 @@ class LiveTopologyDependencies(Struct, Generic[Q], frozen=True, kw_only=True):
     # Called when a queue was created or its settings changed, and when it was deleted.
     on_queue_changed: Callable[[QueueRecord, Q], None] = lambda record, queue: None
     on_queue_deleted: Callable[[str, Q], None] = lambda name, queue: None
+    # Called with an error that a queue has raised, and with one that was raised by its deletion.
+    queue_failed: Callable[[str, Exception], None] = _raise
+    deletion_failed: Callable[[str, Exception], None] = _raise
 
 
 class LiveTopology(Generic[Q]):
@@ -199,9 +214,11 @@ class LiveTopology(Generic[Q]):
             case QueueDeclared(queue=queue):
                 self._add_queue(queue)
             case QueuePaused(queue=queue, is_paused=True):
-                self.queues[queue.name].pause()
+                self._contained(queue.name, lambda live: live.pause())
             case QueuePaused(queue=queue):
-                self.queues[queue.name].resume()
+                self._contained(queue.name, lambda live: live.resume())
+            case QueueMembersChanged(queue=queue):
+                self._contained(queue.name, lambda live: live.members_changed(queue))
             case QueueDeleted(queue=queue):
                 self._remove_queue(queue.name)
             case BindingAdded(binding=binding):
@@ -243,8 +260,18 @@ class LiveTopology(Generic[Q]):
     def _remove_queue(self, name: str) -> None:
         queue = self.queues.pop(name)
         self.router.unbind(Binding(self.router.exchanges[""], name, None, queue))
-        self._dependencies.on_queue_deleted(name, queue)
-        queue.delete()
+        try:
+            self._dependencies.on_queue_deleted(name, queue)
+            queue.delete()
+        except Exception as error:
+            self._dependencies.deletion_failed(name, error)
+
+    def _contained(self, name: str, action: Callable[[Q], None]) -> None:
+        """Do `action` with the queue `name`; what it raises ends the queue, and no change of the metadata."""
+        try:
+            action(self.queues[name])
+        except Exception as error:
+            self._dependencies.queue_failed(name, error)
 
     def _live_binding(self, record: BindingRecord) -> Binding:
         exchanges = self.router.exchanges
@@ -290,8 +317,8 @@ class LiveTopology(Generic[Q]):
         settings = self._settings(record)
         queue = self.queues[record.name]
         if queue.settings != settings:
-            queue.apply_settings(settings)
-            self._dependencies.on_queue_changed(record, queue)
+            self._contained(record.name, lambda live: live.apply_settings(settings))
+            self._dependencies.on_queue_changed(record, self.queues[record.name])
 
     def _settings(self, record: QueueRecord) -> QueueSettings:
         vhost = self._metadata.vhost(self.vhost)

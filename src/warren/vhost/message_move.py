@@ -164,7 +164,7 @@ class MessageMove(ConfirmListener):
         # One more confirm is due until the message was published to all destinations.
         self._in_flight[self.sent_count] = delivery, [1]
         self._bytes_in_flight += delivery.byte_count
-        if self._publish(route) == REFUSED:
+        if self._publish(route) & REFUSED:
             # The queue has just filled up, perhaps by a copy: a duplicate is better than a loss.
             self.move_failures.add(REFUSED_AFTER_ALL, peeked.place)
             self.refused(self.sent_count)

@@ -14,7 +14,6 @@ from warren.errors import NotFound
 from warren.limits import NAME_SIZE_MAX
 from warren.model.message import Message, encode_address
 from warren.queues.capabilities import refusing_queue
-from warren.queues.local import LocalQueue
 from warren.queues.redrive_headers import (
     DeadLetterOrigin,
     RedriveHeader,
@@ -23,6 +22,7 @@ from warren.queues.redrive_headers import (
     redrive_number,
     undo_redrive,
 )
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.copies import addresses_of
 from warren.vhost.message_edit import MessageEdit
 from warren.vhost.undo_log import UndoLog
@@ -144,7 +144,7 @@ class UndoRouter(Struct, frozen=True, kw_only=True):
         return route
 
 
-def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> LocalQueue:
+def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> VhostQueue:
     """The queue `name`; CannotMove, NotFound or AccessRefused if the user cannot publish to it."""
     if not _is_name(name):
         raise CannotMove(TOO_LONG)
@@ -155,7 +155,7 @@ def queue_named(vhost: VirtualHost, name: str, admit: PublishCheck) -> LocalQueu
     return queue
 
 
-def queue_route(queue: LocalQueue, message: Message) -> MoveRoute:
+def queue_route(queue: VhostQueue, message: Message) -> MoveRoute:
     """The route of `message` to `queue`; CannotMove if the queue would refuse it."""
     _check_room((queue,), message)
     return MoveRoute(message, (queue,))

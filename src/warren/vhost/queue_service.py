@@ -6,17 +6,18 @@ RabbitMQ, a passive declaration needs some permission on the queue.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Generic
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from warren.errors import (
     AccessRefused,
+    HomeDown,
     InternalError,
+    MetadataTimeout,
     NotFound,
     PreconditionFailed,
-    ResourceError,
     ResourceLocked,
 )
 from warren.limits import REMOVED_PER_TURN
@@ -28,22 +29,46 @@ from warren.metadata.commands import (
     Outcome,
     PauseQueue,
 )
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.vhosts import VhostMetadata
 from warren.model import arguments as queue_arguments
-from warren.model.arguments import KIND_ARGUMENTS, QUEUE_KINDS, QUEUE_TYPE, Arguments, queue_kind
+from warren.model.arguments import (
+    CLASSIC,
+    KIND_ARGUMENTS,
+    QUEUE_KINDS,
+    QUEUE_TYPE,
+    QUORUM,
+    Arguments,
+    queue_kind,
+)
 from warren.model.coroutine_driver import NextTurn
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_BYTES, RESERVED_PREFIX, QueueName, generated_name, stripped
 from warren.queues.queue_counts import QueueCounts
 from warren.vhost.binding_removal import remove_most_bindings
 from warren.vhost.live_topology import LiveTopology, Q
+from warren.vhost.metadata_timeout import metadata_timeout
+from warren.vhost.queue_home import CLIENT_LOCAL, NO_LOCATORS, QueueLocators, queue_home
+from warren.vhost.queue_placement import queue_members
+from warren.vhost.queue_removals import QueueRemovals
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods
 
 GENERATED_PREFIX = "amq.gen"
+# What is compared if a quorum queue is declared as a classic one, with relaxed checks (RabbitMQ 4.3.6).
+_RELAXED_ARGUMENTS = (
+    "x-dead-letter-exchange",
+    "x-dead-letter-routing-key",
+    "x-expires",
+    "x-max-length",
+    "x-max-length-bytes",
+    "x-single-active-consumer",
+    "x-message-ttl",
+)
 
 
 class DeclaredQueue(Struct, frozen=True):
@@ -57,7 +82,10 @@ class DeclaredQueue(Struct, frozen=True):
 class QueueService(Generic[Q]):
     """Declares, deletes and purges the queues of one vhost."""
 
-    __slots__ = ("_metadata", "_proposals", "_random_bytes", "_topology", "_vhost", "declared_count")
+    __slots__ = (
+        "_locators", "_metadata", "_node", "_node_name", "_proposals", "_random_bytes", "_refusal_check",
+        "_removals", "_topology", "_vhost", "declared_count",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -65,9 +93,23 @@ class QueueService(Generic[Q]):
         proposals: Proposals,
         topology: LiveTopology[Q],
         random_bytes: Callable[[int], bytes],
+        *,
+        node_name: str,
+        removals: QueueRemovals,
+        locators: QueueLocators = NO_LOCATORS,
+        node: int = NODE_ALONE,
     ) -> None:
+        """`node` and `node_name` are the id and the name of this node, and `locators` are its settings.
+
+        `removals` has the deletions by this service while they are agreed on.
+        """
+        self._node = node
+        self._node_name = node_name
+        self._locators = locators
         self._metadata = metadata
         self._proposals = proposals
+        self._refusal_check = RefusalCheck(metadata, proposals)
+        self._removals = removals
         self._topology = topology
         self._random_bytes = random_bytes
         self._vhost = topology.vhost
@@ -88,15 +130,24 @@ class QueueService(Generic[Q]):
         """Delete a queue; returns the number of its ready messages, 0 if it does not exist."""
         queue = self._name(requester.stripped_queue(method.queue))
         requester.authorizer.check_configure(queue)
-        if self._record(queue.name) is None and self._proposals.is_in_doubt:
-            await self._proposals.resolve()
+        try:
+            return await self._deleted(queue, requester, method)
+        except MetadataTimeout:
+            raise metadata_timeout("delete", queue, self._node_name) from None
+
+    async def _deleted(self, queue: QueueName, requester: Requester, method: methods.QueueDelete) -> int:
+        if self._record(queue.name) is None:
+            if self._proposals.is_in_doubt:
+                await self._proposals.resolve()
+            # Another node may have declared it.
+            await self._proposals.is_outdated(self._metadata.index)
         record, live = self._record(queue.name), self._topology.queues.get(queue.name)
         if record is None or live is None:
             return 0
         check_owner(queue, record, requester)
         if not method.if_empty and not method.if_unused:
             return await self.remove_queue(queue.name, requester.user)
-        counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
+        counts = await self._counts_of(queue.name, live)
         if counts is None:
             return 0
         if method.if_empty and (counts.message_count or counts.delayed_count):
@@ -104,7 +155,8 @@ class QueueService(Generic[Q]):
         if method.if_unused and counts.consumer_count:
             raise PreconditionFailed(f"{queue} in use")
         # The deletion must begin in the turn of the check.
-        await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=queue.name), requester.user)
+        deletion = self._proposals.propose(DeleteQueue(vhost=self._vhost, name=queue.name), requester.user)
+        await self._removals.run(queue.name, deletion)
         return counts.message_count
 
     async def purge_queue(self, requester: Requester, method: methods.QueuePurge) -> int:
@@ -115,7 +167,11 @@ class QueueService(Generic[Q]):
         """Pause or resume deliveries of a queue; False if it was in that state already."""
         self.configurable_queue(requester, name)
         command = PauseQueue(vhost=self._vhost, name=name, is_paused=is_paused)
-        reply = await self._proposals.propose(command, requester.user)
+        try:
+            reply = await self._proposals.propose(command, requester.user)
+        except MetadataTimeout:
+            action = "pause" if is_paused else "resume"
+            raise metadata_timeout(action, self._name(name), self._node_name) from None
         if reply.outcome is Outcome.MISSING:
             raise queue_not_found(self._name(name))
         return reply.outcome is Outcome.DONE
@@ -128,8 +184,12 @@ class QueueService(Generic[Q]):
     async def remove_queue(self, name: str, user: str = INTERNAL_USER) -> int:
         """Delete a queue without checks, because it has expired or lost its last consumer.
 
-        Its bindings are removed before it, over several turns if there are many.
+        Its bindings are removed before it, over several turns if there are many. A declaration of its name
+        waits until it is gone.
         """
+        return await self._removals.run(name, self._removed(name, user))
+
+    async def _removed(self, name: str, user: str) -> int:
         vhost = self._metadata.vhost(self._vhost)
         if vhost is not None:
             bindings = vhost.topology.bindings_to_queue(name)
@@ -140,7 +200,7 @@ class QueueService(Generic[Q]):
         live = self._topology.queues.get(name)
         if live is None:
             return 0
-        counts = live.counts() if live.is_local or live.is_down else await self._inspected(name, live)
+        counts = live.counts() if live.is_down else await self._counts_of(name, live)
         if counts is None:
             return 0
         await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)
@@ -149,14 +209,11 @@ class QueueService(Generic[Q]):
     async def remove_exclusive(self, owner: Owner) -> None:
         """Delete the exclusive queues of `owner`, whose connection has closed.
 
-        Over several turns if there are many.
+        Over several turns if there are many. InternalError or ResourceError if they cannot be deleted now.
         """
         command = DeleteExclusiveQueues(vhost=self._vhost, owner=owner.name, count_max=REMOVED_PER_TURN)
-        # An auto-delete exchange may fail to be deleted with the queue; there is no client left to report it
-        # to.
-        with suppress(InternalError, ResourceError):
-            while (await self._proposals.propose(command)).outcome is Outcome.PARTLY:
-                await NextTurn(self._topology.later)
+        while (await self._proposals.propose(command)).outcome is Outcome.PARTLY:
+            await NextTurn(self._topology.later)
 
     def live_queue(self, requester: Requester, name: str) -> Q:
         """The queue `name`; checks that the user may read it and that no other connection owns it."""
@@ -186,11 +243,26 @@ class QueueService(Generic[Q]):
             raise queue_not_found(queue)
         return DeclaredQueue(name, counts.message_count, counts.consumer_count)
 
+    async def _counts_of(self, name: str, live: Q) -> QueueCounts | None:
+        """The counts of a queue that is to be deleted; None if it was deleted before they were known.
+
+        Those of a queue are 0 whose home was forgotten: its messages are lost, and its name is to be free.
+        """
+        record = self._record(name)
+        if record is not None and record.home in self._metadata.members.removed:
+            return QueueCounts(0, 0)
+        return live.counts() if live.is_local else await self._inspected(name, live)
+
     async def _inspected(self, name: str, live: Q) -> QueueCounts | None:
         """The counts of the queue `live`; None if it was deleted before they were known."""
         try:
             counts = await live.inspect()
+        except HomeDown:
+            raise
         except NotFound:
+            if self._topology.queues.get(name) is live:
+                # Its home may have heard of its deletion before this node.
+                await self._refusal_check.is_outdated(self._metadata.index)
             if self._topology.queues.get(name) is live:
                 raise
             return None
@@ -215,13 +287,22 @@ class QueueService(Generic[Q]):
         )
         if method.exclusive:
             requester.owner.has_declared = True
+        is_checked = False
         while True:
             record, live = self._record(queue.name), self._topology.queues.get(queue.name)
             if record is not None and live is not None:
-                check_redeclared(queue, record, command)
+                if await self._removals.wait(queue.name):
+                    continue
+                live.check_reachable()
+                check_redeclared(queue, record, command, is_relaxed=self._locators.has_relaxed_checks)
                 if command.durable and self._proposals.is_in_doubt:
                     await self._proposals.resolve()
                     continue
+                if not is_checked:
+                    # Another node may have deleted it, and this declaration must create it anew then.
+                    is_checked = True
+                    if await self._refusal_check.is_outdated(self._metadata.index):
+                        continue
                 live.touch()
                 counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
                 if counts is None:
@@ -230,7 +311,10 @@ class QueueService(Generic[Q]):
             if record is not None:
                 raise InternalError(f"{queue} exists but could not be started: see the log for the reason")
             check_declared(vhost, command, requester)
-            reply = await self._proposals.propose(command, requester.user)
+            try:
+                reply = await self._proposals.propose(self._placed(vhost, command), requester.user)
+            except MetadataTimeout:
+                raise metadata_timeout("declare", queue, self._node_name) from None
             if reply.outcome is Outcome.DONE:
                 return DeclaredQueue(queue.name, 0, 0)
             if reply.outcome is Outcome.REFUSED:
@@ -238,6 +322,14 @@ class QueueService(Generic[Q]):
             if reply.outcome is not Outcome.EXISTING:
                 raise NotFound(f"{reply.text or 'cannot declare'}: {queue}")
             # Another client was faster: compare with the queue that exists now.
+
+    def _placed(self, vhost: VhostMetadata, command: DeclareQueue) -> DeclareQueue:
+        """`command` with the members of the cluster that are to have the new queue."""
+        locators = self._locators
+        home = queue_home(self._metadata, vhost, command, self._random_bytes, locators=locators)
+        leader = self._node if home == CLIENT_LOCAL else home
+        members = queue_members(self._metadata, command, leader, group_size=locators.group_size)
+        return replace(command, home=home, members=members) if home or members else command
 
     def _declared_name(self, name: str, arguments: Arguments) -> str:
         if name.startswith(RESERVED_PREFIX):
@@ -276,8 +368,16 @@ def queue_locked(queue: QueueName) -> ResourceLocked:
     )
 
 
-def check_redeclared(queue: QueueName, record: QueueRecord, command: DeclareQueue) -> None:
-    """Raise PreconditionFailed or ResourceLocked unless `command` declares the existing queue alike."""
+def check_redeclared(
+    queue: QueueName, record: QueueRecord, command: DeclareQueue, *, is_relaxed: bool = False
+) -> None:
+    """Raise PreconditionFailed or ResourceLocked unless `command` declares the existing queue alike.
+
+    If `is_relaxed`, a quorum queue that is declared as a classic one needs only some arguments alike.
+    """
+    if is_relaxed and record.kind == QUORUM and command.arguments.get(QUEUE_TYPE) == CLASSIC:
+        check_same_arguments(queue, _RELAXED_ARGUMENTS, current=record.arguments, received=command.arguments)
+        return
     if record.owner != command.owner:
         raise queue_locked(queue)
     check_same(queue, "durable", current=record.durable, received=command.durable)

@@ -34,6 +34,11 @@ class Requester:
         """The name of the user."""
         return self.authorizer.user
 
+    @property
+    def identity(self) -> str:
+        """Who the user is, also among users of other issuers with the same name."""
+        return self.authorizer.identity
+
     def queue(self, name: str) -> str:
         """`name`, or the queue declared last if it is empty (0-9-1, the domain queue-name)."""
         if name:

@@ -15,7 +15,7 @@ from warren.metadata.records import QueueRecord
 from warren.model.arguments import QUEUE_TYPE
 from warren.model.coroutine_driver import Later, drive
 from warren.model.names import retained_by, retained_name
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.router import Router
 
 _STREAM = "stream"
@@ -29,7 +29,7 @@ class RetainedStreams:
     def __init__(
         self,
         router: Router,
-        queues: dict[str, LocalQueue],
+        queues: dict[str, VhostQueue],
         proposals: Proposals,
         *,
         later: Later,
@@ -41,11 +41,11 @@ class RetainedStreams:
         self._proposals = proposals
         self._later = later
         self._after = after
-        # The queues that need a stream, and those for which one was requested.
-        self._wanted: set[str] = set()
+        # The queues that need a stream, with the homes of both, and those for which one was requested.
+        self._wanted: dict[str, int] = {}
         self._requested: set[str] = set()
 
-    def on_queue_changed(self, record: QueueRecord, queue: LocalQueue) -> None:
+    def on_queue_changed(self, record: QueueRecord, queue: VhostQueue) -> None:
         """Update the stream of `queue`, which was declared or has new settings."""
         name = record.name
         if record.kind == _STREAM:
@@ -53,18 +53,18 @@ class RetainedStreams:
             if origin in self._wanted:
                 self._router.copy_to(self._queues[origin], queue)
             return
-        self._wanted.discard(name)
+        self._wanted.pop(name, None)
         stream = None
         if is_retained(record, queue):
-            self._wanted.add(name)
+            self._wanted[name] = record.home
             stream = self._queues.get(retained_name(name))
             if stream is None:
                 self._request_stream(name)
         self._router.copy_to(queue, stream)
 
-    def on_queue_deleted(self, name: str, queue: LocalQueue) -> None:
+    def on_queue_deleted(self, name: str, queue: VhostQueue) -> None:
         """Disconnect `queue`, which was called `name` and is deleted."""
-        self._wanted.discard(name)
+        self._wanted.pop(name, None)
         self._router.copy_to(queue, None)
         origin = retained_by(name)
         if origin in self._wanted:
@@ -79,20 +79,23 @@ class RetainedStreams:
 
     async def _declare(self, name: str) -> None:
         self._requested.discard(name)
-        if name not in self._wanted:
+        home = self._wanted.get(name)
+        if home is None:
             return
         vhost = self._router.vhost_name
         arguments = {QUEUE_TYPE: _STREAM}
         try:
             await self._proposals.propose(
-                DeclareQueue(vhost=vhost, name=retained_name(name), durable=True, arguments=arguments)
+                DeclareQueue(
+                    vhost=vhost, name=retained_name(name), durable=True, arguments=arguments, home=home
+                )
             )
         except (InternalError, ResourceError):
             # It cannot be written now, which was reported already.
             self._after(REMOVAL_RETRY_MS, lambda: self._request_stream(name))
 
 
-def is_retained(record: QueueRecord, queue: LocalQueue) -> bool:
+def is_retained(record: QueueRecord, queue: VhostQueue) -> bool:
     """True if `queue` needs a stream; exclusive and transient queues do not."""
     return (
         queue.settings.is_retained

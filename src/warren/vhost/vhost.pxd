@@ -8,24 +8,30 @@ from warren.routing.exchange cimport Exchange
 from warren.routing.router cimport Route, Router, decode_name
 
 cdef int _UNROUTED
+cdef int _UNAVAILABLE
 
 cdef class VirtualHost(QueueHost):
     cdef readonly str name
     cdef readonly Router router
     cdef readonly dict queues
     cdef readonly object expiry
+    cdef readonly object failures
     cdef public uint64_t permission_generation
     cdef public object history
     cdef public int64_t bytes_received
     cdef public int64_t bytes_sent
     cdef public object queue_unused
+    cdef readonly object removals
     cdef object _dead_letter_router
     cdef dict _rerouted
     cdef readonly object stores
     cdef readonly object streams
     cdef readonly bint has_store
+    cdef public bint is_recovered
     cdef readonly object tracer
     cdef public object published_positions
+    cdef public object remote_replies
+    cdef public object leadership_listener
 
     @cython.locals(destinations=tuple)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
@@ -37,7 +43,7 @@ cdef class VirtualHost(QueueHost):
     cpdef int publish_by_route(
         self, Route route, Message message, ConfirmListener confirmation, uint64_t sequence
     ) except -1
-    @cython.locals(queue=Queue, outcome=cython.int)
+    @cython.locals(queue=Queue, outcome=cython.int, answer=cython.int, common=cython.int)
     cpdef int publish_to_queues(
         self, tuple destinations, Message message, ConfirmListener confirmation, uint64_t sequence
     ) except -1

@@ -2,20 +2,25 @@
 
 from collections.abc import Callable
 
+from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.model.samples import Samples
 from warren.model.turn import Turn
-from warren.queues.local import LocalQueue
-from warren.queues.queue import Expirable, Queue, QueueHost
+from warren.queues.leadership_listener import LeadershipListener
+from warren.queues.queue import UNAVAILABLE, Expirable, Queue, QueueHost
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.exchange import Exchange
 from warren.routing.router import Route, Router, decode_name
 from warren.store.stores import Stores
 from warren.store.streams.stream_store import StreamStore
 from warren.vhost.dead_letter_router import DeadLetterRouter
 from warren.vhost.expiry import Expiry
+from warren.vhost.failed_queues import FailedQueues
 from warren.vhost.message_tracer import MessageTracer
 from warren.vhost.published_positions import PublishedPositions
+from warren.vhost.queue_removals import QueueRemovals
+from warren.vhost.remote_replies import RemoteReplies
 from warren.vhost.write_barrier import WriteBarrier
 
 # The results of `publish`; ROUTED is 0, as it is for queues.
@@ -23,14 +28,16 @@ ROUTED = 0
 UNROUTED = 2
 
 _UNROUTED = UNROUTED
+_UNAVAILABLE = UNAVAILABLE
 
 
 class VirtualHost(QueueHost):
     """The live exchanges, bindings and queues of one virtual host."""
 
     __slots__ = (
-        "_dead_letter_router", "_rerouted", "bytes_received", "bytes_sent", "expiry", "has_store", "history",
-        "name", "permission_generation", "published_positions", "queue_unused", "queues", "router", "stores",
+        "_dead_letter_router", "_rerouted", "bytes_received", "bytes_sent", "expiry", "failures", "has_store",
+        "history", "is_recovered", "leadership_listener", "name", "permission_generation",
+        "published_positions", "queue_unused", "queues", "remote_replies", "removals", "router", "stores",
         "streams", "tracer",
     )  # fmt: skip
 
@@ -38,8 +45,10 @@ class VirtualHost(QueueHost):
         super().__init__(turn)
         self.name = name
         self.router = router
-        self.queues: dict[str, LocalQueue] = {}
+        self.queues: dict[str, VhostQueue] = {}
         self.expiry = Expiry()
+        # Ends queues that an error has broken; None if an error is to be raised. Set by `contain_failures`.
+        self.failures: FailedQueues | None = None
         # Advances when the permissions of a user in this virtual host change.
         self.permission_generation = 0
         # The totals of all its connections, as last added up.
@@ -48,7 +57,9 @@ class VirtualHost(QueueHost):
         # The sampled history of its counters, kept here so that it is dropped with the virtual host.
         self.history: Samples | None = None
         # Deletes a queue that expired or is unused, with its bindings; set by the owner.
-        self.queue_unused: Callable[[LocalQueue], None] = _nobody
+        self.queue_unused: Callable[[VhostQueue], None] = _nobody
+        # The deletions of its queues on this node that are not over.
+        self.removals = QueueRemovals()
         self._dead_letter_router = DeadLetterRouter(self, router)
         # Who wants to be woken when a route changes.
         self._rerouted: dict[Expirable, None] = {}
@@ -57,14 +68,24 @@ class VirtualHost(QueueHost):
         # The store of the messages of streams.
         self.streams: StreamStore | None = None
         self.has_store = False
+        # True once the queues exist that were declared when it began: this node hears of each other one for
+        # the first time. Set by the owner.
+        self.is_recovered = False
         # The positions of other brokers' queues that were published here; None while nobody has asked.
         self.published_positions: PublishedPositions | None = None
+        # The requesters of direct replies on other nodes; None if there can be none. Set by the owner.
+        self.remote_replies: RemoteReplies | None = None
+        # Who is told which replicated queues this node leads; set by the owner.
+        self.leadership_listener: LeadershipListener | None = None
         # Publishes traces of messages; None while tracing is off.
         self.tracer: MessageTracer | None = None
 
     def publish(self, message: Message, confirmation: ConfirmListener | None, sequence: int) -> int:
         """Publish `message` to each queue that it is routed to; returns ROUTED, UNROUTED, or REFUSED if any
         refused it.
+
+        BEHIND is added if one of them asks the publisher to wait, UNAVAILABLE if all are on nodes that are
+        away, so that no queue has the message.
 
         Raises NotFound if the exchange does not exist.
         """
@@ -86,6 +107,22 @@ class VirtualHost(QueueHost):
         exchange.published_in += 1
         exchange.published_out += len(destinations)
         return self.publish_to_queues(destinations, message, confirmation, sequence)
+
+    def publish_found(
+        self,
+        destinations: tuple[object, ...],
+        message: Message,
+        confirmation: ConfirmListener | None,
+        sequence: int,
+    ) -> int:
+        """Publish `message` again, which had no queue before, to the `destinations` that it has now.
+
+        Returns as `publish` does.
+        """
+        # It has been counted.
+        self.published -= 1
+        self.router.exchanges[decode_name(message.address, 0)].published_in -= 1
+        return self.publish_routed(destinations, message, confirmation, sequence)
 
     def publish_by_route(
         self, route: Route, message: Message, confirmation: ConfirmListener | None, sequence: int
@@ -118,13 +155,18 @@ class VirtualHost(QueueHost):
         """
         self.published += 1
         if not destinations:
+            if self.remote_replies is not None:
+                self.remote_replies.publish(message)
             return _UNROUTED
         outcome = 0
+        common = _UNAVAILABLE
         for destination in destinations:
             queue: Queue = destination  # type: ignore[assignment]
-            outcome |= queue.publish(message, confirmation, sequence)
+            answer = queue.publish(message, confirmation, sequence)
+            outcome |= answer
+            common &= answer
         self.work += len(destinations)
-        return outcome
+        return outcome if common else outcome & ~_UNAVAILABLE
 
     def distribute(self, message: Message) -> None:
         """Publish `message`, made by the broker itself, to each queue that it is routed to.
@@ -168,8 +210,8 @@ class VirtualHost(QueueHost):
         self.expiry.run(self.turn.begin())
 
     @property
-    def dead_letter_counts(self) -> dict[str, int]:
-        """The number of dead-lettered messages by reason, since the start."""
+    def dead_letter_counts(self) -> dict[str, dict[str, int]]:
+        """The number of dead-lettered messages by type of the queue and reason, since the start."""
         return self._dead_letter_router.counts
 
     def dead_letter(self, queue: Queue, message: Message, reason: str) -> None:
@@ -204,8 +246,8 @@ class VirtualHost(QueueHost):
             self.expiry.schedule(each, now)
 
     @property
-    def discarded_counts(self) -> dict[str, int]:
-        """The number of messages lost by reason for want of a dead-letter exchange, since the start."""
+    def discarded_counts(self) -> dict[str, dict[str, int]]:
+        """The number of messages lost for want of a dead-letter exchange, by type of the queue and reason."""
         return self._dead_letter_router.discarded_counts
 
     def set_discard_logger(self, log_discard: Callable[[str], None]) -> None:
@@ -214,7 +256,7 @@ class VirtualHost(QueueHost):
         """
         self._dead_letter_router.log_discard = log_discard
 
-    def check_dead_lettering(self, queue: LocalQueue) -> None:
+    def check_dead_lettering(self, queue: VhostQueue) -> None:
         """Log if `queue` cannot dead-letter as its settings ask for."""
         self._dead_letter_router.check(queue)
 
@@ -229,10 +271,38 @@ class VirtualHost(QueueHost):
         else:
             self.expiry.schedule(queue, when)
 
+    def contain_failures(self, failures: FailedQueues) -> None:
+        """Let `failures` end what an error has broken from now on."""
+        self.failures = failures
+        self.expiry.failed = lambda woken, error: failures.end_expirable(self, woken, error)
+
+    def end_failed(self, queue: Queue, error: Exception) -> None:
+        """End `queue`, in which `error` was raised outside of any connection; others go on."""
+        if self.failures is None:
+            raise error
+        self.failures.end(self, queue.name, error)  # type: ignore[attr-defined]
+
+    def substitute(self, name: str, settings: QueueSettings, error: Exception) -> VhostQueue:
+        """What stands for the queue `name`, which could not be made because of `error`."""
+        if self.failures is None:
+            raise error
+        return self.failures.made_in_its_place(self, name, settings, error)
+
+    def note_failure(self, text: str, error: Exception) -> None:
+        """Log and count that something that belongs to one queue has raised `error`, which `text` names."""
+        if self.failures is None:
+            raise error
+        self.failures.note(text, error)
+
+    @property
+    def failure_count(self) -> int:
+        """The number of queues, leases and listeners that an error has ended since the start."""
+        return 0 if self.failures is None else self.failures.count
+
     def delete_queue(self, queue: Queue) -> None:
         """Delete `queue`, which expired or is unused."""
         self.queue_unused(queue)  # type: ignore[arg-type]
 
 
-def _nobody(queue: LocalQueue) -> None:
+def _nobody(queue: VhostQueue) -> None:
     """The default callback, which does nothing."""

@@ -106,7 +106,7 @@ class OpenGate:
     async def renewed(self, user: User, secret: str) -> User:
         return user
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """Every virtual host exists."""
 
 
@@ -151,6 +151,9 @@ class SlowProposals:
             self.waiting.append(answer)
             await answer
         return self._local.apply(command, user)
+
+    async def is_outdated(self, index: int) -> bool:
+        return await self._local.is_outdated(index)
 
     def apply(self, command: MetadataCommand) -> Reply:
         return self._local.apply(command)

@@ -2,14 +2,16 @@
 
 import pytest
 from tests.unit.access.dependencies import FakeDependencies, finished
+from tests.unit.metadata.late_proposals import LateProposals
 
 from warren.access.authenticate import AuthenticationSettings, Authenticator
 from warren.access.passwords import SALT_SIZE, hash_password
 from warren.errors import AmqpSyntaxError, InternalError, LoginRefused, NotAllowed
-from warren.metadata.commands import PutVhost, SetUserLimits, SetVhostLimits
+from warren.metadata.commands import PutVhost, SetPermissions, SetUserLimits, SetVhostLimits
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.refusal_check import RefusalCheck
 from warren.session.admission_control import AdmissionControl
 from warren.session.events.event_publisher import EventPublisher
 from warren.session.peer import Peer
@@ -37,12 +39,19 @@ class AdmissionHarness:
         # User and virtual host of each connection.
         self.places: list[tuple[str, str]] = []
         self.down: list[str] = []
+        # Virtual hosts that start when they are waited for.
+        self.starting: list[str] = []
+        self.late = LateProposals(self.metadata)
         self.reports: list[str] = []
         authenticator = Authenticator(
             self.metadata, AuthenticationSettings(), FakeDependencies().authentication()
         )
         self.admission_control = AdmissionControl(
-            self.metadata, authenticator, lambda: self, self.reports.append
+            self.metadata,
+            authenticator,
+            lambda: self,
+            self.reports.append,
+            refusal_check=RefusalCheck(self.metadata, self.late),
         )
 
     @property
@@ -56,7 +65,11 @@ class AdmissionHarness:
         return sum(place[1] == vhost for place in self.places)
 
     def is_alive(self, vhost: str) -> bool:
-        return vhost not in self.down
+        return vhost not in self.down and vhost not in self.starting
+
+    async def wait_until_started(self, vhost: str) -> None:
+        if vhost in self.starting:
+            self.starting.remove(vhost)
 
 
 def test_a_user_with_the_right_password_is_admitted() -> None:
@@ -85,13 +98,13 @@ def test_a_malformed_response_is_a_different_error() -> None:
 
 def refusal(admission: AdmissionHarness, vhost: str) -> str:
     with pytest.raises(NotAllowed) as caught:
-        admission.admission_control.admit(admission.guest, vhost, HERE)
+        finished(admission.admission_control.admit(admission.guest, vhost, HERE))
     return caught.value.reply_text
 
 
 def test_a_vhost_must_exist_and_be_permitted() -> None:
     admission = AdmissionHarness()
-    admission.admission_control.admit(admission.guest, "/", HERE)
+    finished(admission.admission_control.admit(admission.guest, "/", HERE))
     assert refusal(admission, "nope") == "NOT_ALLOWED - vhost nope not found"
     assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"
 
@@ -100,7 +113,7 @@ def test_a_vhost_that_is_down_admits_no_one_and_only_permitted_users_are_told_wh
     admission = AdmissionHarness()
     admission.down = ["/", "v"]
     with pytest.raises(InternalError) as caught:
-        admission.admission_control.admit(admission.guest, "/", HERE)
+        finished(admission.admission_control.admit(admission.guest, "/", HERE))
     assert caught.value.reply_text == (
         "INTERNAL_ERROR - access to vhost '/' refused for user 'guest': vhost '/' is down"
     )
@@ -111,7 +124,7 @@ def test_the_connection_limit_of_a_vhost_is_enforced() -> None:
     admission = AdmissionHarness()
     admission.proposals.apply(SetVhostLimits(vhost="/", limits={"max-connections": 1}))
     admission.places = [("other", "v")]
-    admission.admission_control.admit(admission.guest, "/", HERE)
+    finished(admission.admission_control.admit(admission.guest, "/", HERE))
     admission.places = [("other", "/")]
     assert refusal(admission, "/") == (
         "NOT_ALLOWED - access to vhost '/' refused for user 'guest': connection limit (1) is reached"
@@ -122,7 +135,36 @@ def test_the_connection_limit_of_a_user_is_enforced() -> None:
     admission = AdmissionHarness()
     admission.proposals.apply(SetUserLimits(name="guest", limits={"max-connections": 1}))
     admission.places = [("other", "/")]
-    admission.admission_control.admit(admission.guest, "/", HERE)
+    finished(admission.admission_control.admit(admission.guest, "/", HERE))
     admission.places = [("guest", "/")]
     text = "NOT_ALLOWED - connection refused for user 'guest': user connection limit (1) is reached"
     assert refusal(admission, "/") == text
+
+
+def test_a_vhost_and_permissions_that_another_node_has_just_created_are_known() -> None:
+    admission = AdmissionHarness()
+    granted = SetPermissions(user="guest", vhost="new", configure="", write="", read="")
+    admission.late.others = [PutVhost(name="new"), granted]
+    admission.starting = ["new"]
+    finished(admission.admission_control.admit(admission.guest, "new", HERE))
+    assert admission.starting == []
+    granted = SetPermissions(user="guest", vhost="v", configure="", write="", read="")
+    admission.late.others = [granted]
+    finished(admission.admission_control.admit(admission.guest, "v", HERE))
+    assert admission.late.count == 2
+
+
+def test_a_vhost_that_starts_is_waited_for() -> None:
+    admission = AdmissionHarness()
+    admission.starting = ["/"]
+    finished(admission.admission_control.admit(admission.guest, "/", HERE))
+    assert admission.late.count == 0
+
+
+def test_without_a_majority_an_unknown_vhost_may_exist() -> None:
+    admission = AdmissionHarness()
+    admission.late.has_majority = False
+    with pytest.raises(InternalError) as caught:
+        finished(admission.admission_control.admit(admission.guest, "nope", HERE))
+    assert caught.value.reply_text.startswith("INTERNAL_ERROR - vhost nope not found as far as this node")
+    assert refusal(admission, "v") == "NOT_ALLOWED - access to vhost 'v' refused for user 'guest'"

@@ -28,7 +28,7 @@ class AnyDoor:
     ) -> User:
         return await self._door.authenticate(mechanism, response, peer, protocol="stream")
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
         """There is one virtual host."""
 
 

@@ -4,6 +4,7 @@ import pytest
 from tests.unit.session.client import Broker, Client, call, frame, publication
 
 from warren.limits import HELD_FRAMES_SIZE_MAX
+from warren.metadata.commands import DeclareQueue
 from warren.wire import methods
 from warren.wire.method import Method
 
@@ -68,6 +69,18 @@ def test_a_channel_closed_by_a_held_frame_can_be_reopened() -> None:
     assert client.names() == ["queue.declare-ok", "channel.close-ok"]
     assert client.ask(methods.ChannelOpen())[0].method.name == "channel.open-ok"
     assert broker.server.channels_of("guest") == 1
+
+
+def test_a_client_that_closes_the_channel_behind_a_method_that_fails_is_answered() -> None:
+    broker, client = slow()
+    client.send(call(methods.QueueDeclare(queue="late")), call(methods.ChannelClose()))
+    assert client.names() == []
+    # Somebody else declares it before, so that the declaration is refused.
+    broker.proposals.apply(DeclareQueue(vhost="/", name="late", durable=True))
+    broker.proposals.arrive()
+    assert client.names() == ["channel.close", "channel.close-ok"]
+    client.send(call(methods.ChannelCloseOk()))
+    assert client.ask(methods.ChannelOpen())[0].method.name == "channel.open-ok"
 
 
 def test_held_frames_of_a_disconnected_client_are_dropped() -> None:

@@ -1,8 +1,9 @@
 """The consumer timeout of a connection: who holds a delivery too long, and what happens then."""
 
 import pytest
-from tests.unit.session.client import Broker, call, publication
+from tests.unit.session.client import Broker, Client, call, publication
 
+from warren import limits
 from warren.wire import methods
 from warren.wire.table import Value
 
@@ -138,16 +139,72 @@ def test_what_waits_for_tx_commit_is_held_again_after_a_rollback(*, is_fetched: 
     assert broker.services.vhost.queues["q"].message_count == 1
 
 
-def test_a_client_may_answer_its_cancellation_and_acknowledge_late() -> None:
-    broker = Broker(consumer_timeout_ms=10_000)
+def timed_out(broker: Broker, *bodies: bytes, kind: str = "classic") -> Client:
+    """A client whose only consumer has timed out while it held messages with `bodies`."""
     client = broker.client()
-    client.ask(methods.QueueDeclare(queue="q"), methods.BasicConsume(queue="q", consumer_tag="slow"))
-    client.send(publication("q", b"x"))
-    assert client.bodies() == [b"x"]
+    client.ask(
+        methods.QueueDeclare(queue="q", durable=True, arguments={"x-queue-type": kind}),
+        methods.BasicConsume(queue="q", consumer_tag="slow"),
+    )
+    client.send(*(publication("q", body) for body in bodies))
+    assert client.bodies() == list(bodies)
     client.expire(client.connection.deadline())
     client.expire(12_500)
     assert [received.method for received in client.hear()] == [methods.BasicCancel("slow", True)]
+    return client
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_client_may_answer_its_cancellation_and_acknowledge_late(kind: str) -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = timed_out(broker, b"x", b"y", kind=kind)
+    queue = broker.services.vhost.queues["q"]
+    assert queue.message_count == 2
     client.send(call(methods.BasicCancelOk("slow")), call(methods.BasicAck(1)))
     assert client.hear() == []
-    assert broker.services.vhost.queues["q"].message_count == 1
+    assert queue.message_count == 1
+    assert queue.unacked_count == 0
+    client.send(call(methods.BasicAck(1)))
+    assert queue.message_count == 1
     assert client.connection.is_open
+
+
+@pytest.mark.parametrize(("tag", "left"), [(0, 0), (2, 1), (3, 0)])
+def test_a_late_acknowledgement_may_be_of_several_messages(tag: int, left: int) -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = timed_out(broker, b"x", b"y", b"z")
+    client.send(call(methods.BasicAck(tag, True)))
+    assert broker.services.vhost.queues["q"].message_count == left
+    assert client.connection.is_open
+
+
+def test_a_late_acknowledgement_leaves_a_message_to_the_consumer_that_has_it() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client, other = timed_out(broker, b"x", b"y"), broker.client()
+    other.ask(methods.BasicQos(prefetch_count=1), methods.BasicConsume(queue="q"))
+    other.hear()
+    queue = broker.services.vhost.queues["q"]
+    client.send(call(methods.BasicAck(1)))
+    assert (queue.message_count, queue.unacked_count) == (1, 1)
+    other.send(call(methods.BasicNack(0, True, True)))
+    assert (queue.message_count, queue.unacked_count) == (1, 1)
+
+
+def test_a_late_acknowledgement_of_a_deleted_queue_has_no_effect_on_its_successor() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    client = timed_out(broker, b"x")
+    client.ask(methods.QueueDelete(queue="q"), methods.QueueDeclare(queue="q", durable=True))
+    client.send(publication("q", b"z"))
+    client.send(call(methods.BasicAck(1)))
+    assert broker.services.vhost.queues["q"].message_count == 1
+
+
+def test_the_latest_timed_out_deliveries_are_remembered_up_to_a_bound() -> None:
+    broker = Broker(consumer_timeout_ms=10_000)
+    most = 2 * limits.LATE_ACKNOWLEDGEMENTS_MAX
+    client = timed_out(broker, *([b""] * (most + 1)))
+    queue = broker.services.vhost.queues["q"]
+    client.send(call(methods.BasicAck(1)))
+    assert queue.message_count == most + 1
+    client.send(call(methods.BasicAck(most + 1)))
+    assert queue.message_count == most

@@ -52,7 +52,7 @@ class OneUser:
             raise LoginRefused("Login was refused", method_index=0)
         return ALICE
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
         if vhost != "/":
             raise NotAllowed(f"vhost {vhost} not found")
 

@@ -29,6 +29,16 @@ class SlowGate(OpenGate):
         return GUEST
 
 
+class SlowAdmission(OpenGate):
+    """An admission control that admits to a virtual host when the test calls `answer`."""
+
+    def __init__(self) -> None:
+        self.answer = Answer()
+
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
+        await self.answer
+
+
 class HandshakeHarness:
     """A client whose authentication is in progress."""
 
@@ -94,3 +104,22 @@ def test_a_protocol_header_may_arrive_in_pieces() -> None:
     for octet in b"AMQP\x00\x00\x09\x01":
         client.send(bytes((octet,)))
     assert client.names() == ["connection.start"]
+
+
+def test_a_connection_is_open_when_its_virtual_host_is_and_what_was_sent_behind_is_processed() -> None:
+    broker = Broker()
+    broker.server.admission_control = slow = SlowAdmission()  # type: ignore[assignment]
+    client = broker.connect()
+    client.send(b"AMQP\x00\x00\x09\x01")
+    client.send(
+        call(START_OK, 0),
+        call(methods.ConnectionTuneOk(channel_max=8, frame_max=4096, heartbeat=0), 0),
+        call(methods.ConnectionOpen("/"), 0),
+        call(methods.ChannelOpen()),
+    )
+    assert client.names() == ["connection.start", "connection.tune"]
+    assert not client.connection.is_open
+    slow.answer.arrive()
+    broker.turn()
+    assert client.names() == ["connection.open-ok", "channel.open-ok"]
+    assert client.connection.is_open

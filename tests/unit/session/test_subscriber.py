@@ -20,6 +20,16 @@ def consuming(*qos: methods.BasicQos, consumers: int = 1) -> tuple[Broker, Clien
     return broker, client
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("value", [True, "maybe", 3])
+def test_x_cancel_on_ha_failover_has_no_effect_whatever_it_is(kind: str, value: object) -> None:
+    client = Broker().client()
+    consume = methods.BasicConsume(queue="q", arguments={"x-cancel-on-ha-failover": value})
+    client.ask(methods.QueueDeclare(queue="q", durable=True, arguments={"x-queue-type": kind}), consume)
+    client.send(publication("q", b"x"))
+    assert client.bodies() == [b"x"]
+
+
 def test_prefetch_count_applies_to_each_consumer() -> None:
     _, client = consuming(methods.BasicQos(prefetch_count=2), consumers=2)
     assert client.bodies() == [b"0", b"1", b"2", b"3"]

@@ -79,6 +79,18 @@ def test_acknowledgements_on_other_channels_are_processed() -> None:
     assert broker.services.vhost.queues["q"].published_count == 1
 
 
+def test_what_settles_waits_behind_a_frame_that_settles_and_is_held() -> None:
+    broker, client = blocked()
+    queue = broker.services.vhost.queues["q"]
+    # The tag of the first is known when the message before it is published.
+    first, second = methods.BasicReject(2, False), methods.BasicNack(1, False, False)
+    client.send(publication("q", b"1", channel=2), call(first, 2), call(second, 2))
+    assert queue.unacked_count == 1
+    broker.block("")
+    assert [one.method.name for one in client.hear() if one.channel == 2] == ["basic.deliver"]
+    assert (queue.unacked_count, queue.total_count) == (0, 0)
+
+
 def test_held_frames_are_processed_in_order() -> None:
     broker, client = blocked()
     client.send(publication("q", b"1"), call(methods.QueuePurge(queue="q")), publication("q", b"2"))

@@ -7,6 +7,7 @@ import pytest
 
 from warren.access.authorize import Authorizer
 from warren.access.grants import UserGrants
+from warren.errors import HomeDown
 from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, Reply, SetPermissions
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
@@ -16,6 +17,7 @@ from warren.queues.queue_counts import QueueCounts
 from warren.routing.router import Router
 from warren.vhost.exchange_service import ExchangeService
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
+from warren.vhost.queue_removals import QueueRemovals
 from warren.vhost.queue_service import QueueService
 from warren.vhost.requester import Owner, Requester
 
@@ -35,6 +37,8 @@ class CountingQueue:
         self.is_local = True
         self.is_down = False
         self.is_paused = False
+        # Raised while its home is down.
+        self.failure: HomeDown | None = None
 
     def apply_settings(self, settings: QueueSettings) -> None:
         self.settings = settings
@@ -47,6 +51,10 @@ class CountingQueue:
 
     def touch(self) -> None:
         self.touched += 1
+
+    def check_reachable(self) -> None:
+        if self.failure is not None:
+            raise self.failure
 
     def counts(self) -> QueueCounts:
         return QueueCounts(self.message_count, self.consumer_count)
@@ -82,8 +90,15 @@ class LiveVhost:
         )
         self.topology: LiveTopology[CountingQueue] = LiveTopology(self.metadata, "v", parts)
         assert list(self.topology.recover(lambda record, queue: None)) == [None]
-        self.queue_service = QueueService(self.metadata, self.local, self.topology, parts.random_bytes)
-        self.exchange_service = ExchangeService(self.metadata, self.local, self.topology)
+        self.queue_service = QueueService(
+            self.metadata,
+            self.local,
+            self.topology,
+            parts.random_bytes,
+            node_name="n@test",
+            removals=QueueRemovals(),
+        )
+        self.exchange_service = ExchangeService(self.metadata, self.local, self.topology, node_name="n@test")
 
     @property
     def queues(self) -> dict[str, CountingQueue]:
@@ -98,7 +113,8 @@ class LiveVhost:
 
     def requester(self, user: str = "guest", connection: str = "c1") -> Requester:
         return Requester(
-            Authorizer(UserGrants(self.metadata.permissions, user), user, "v"), Owner(connection)
+            Authorizer(UserGrants(self.metadata.permissions, user), self.metadata.users.by_name[user], "v"),
+            Owner(connection),
         )
 
 

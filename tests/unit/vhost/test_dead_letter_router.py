@@ -162,7 +162,8 @@ def test_unroutable_dead_letters_are_counted_as_discarded() -> None:
     place.queue("unbound", length_max=0, dead_letter_exchange="amq.fanout")
     for name in ("none", "missing", "unbound"):
         place.publish(name)
-    assert (place.vhost.dead_letter_counts, place.vhost.discarded_counts) == ({"maxlen": 1}, {"maxlen": 2})
+    assert place.vhost.dead_letter_counts == {"classic": {"maxlen": 1}, "quorum": {}}
+    assert place.vhost.discarded_counts == {"classic": {"maxlen": 2}, "quorum": {}}
 
 
 @pytest.mark.parametrize(
@@ -191,11 +192,11 @@ def test_discarded_messages_beyond_their_delivery_limit_are_logged_at_intervals(
     place.clock.now += LOST_DEAD_LETTERS_LOG_MS
     count_discarded()
     assert [text.split()[0] for text in reported] == ["1", "2"]
-    assert place.vhost.discarded_counts == {"delivery_limit": 3}
+    assert place.vhost.discarded_counts["classic"] == {"delivery_limit": 3}
 
 
 def test_a_publish_rejected_without_a_dead_letter_exchange_is_not_counted() -> None:
     place = Place()
     place.queue("q", length_max=0, overflow=Overflow.REJECT_PUBLISH_DLX)
     place.publish("q")
-    assert place.vhost.discarded_counts == {}
+    assert place.vhost.discarded_counts["classic"] == {}

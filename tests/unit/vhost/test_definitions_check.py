@@ -25,7 +25,7 @@ def test_valid_commands_are_all_kept(live: LiveVhost) -> None:
         Bind(vhost="w", source="amq.headers", destination="q", arguments={"x-match": "any"}),
         Bind(vhost="w", source="missing", destination="q"),
     ]
-    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [])
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [], [])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_queues_of_every_type_are_kept(live: LiveVhost) -> None:
         DeclareQueue(vhost="v", name="s", durable=True, arguments={"x-queue-type": "stream"}),
         PutVhost(name="w", default_queue_type="quorum"),
     ]
-    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [])
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [], [])
 
 
 def test_a_pattern_that_is_too_large_is_named(live: LiveVhost) -> None:
@@ -76,7 +76,7 @@ def test_what_another_broker_has_declared_for_its_federation_is_kept(live: LiveV
             arguments=purpose | {"x-max-hops": 1},
         ),
     ]  # fmt: skip
-    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [])
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [], [])
 
 
 def test_the_first_invalid_commands_are_named_and_the_others_counted(live: LiveVhost) -> None:
@@ -97,3 +97,17 @@ def test_a_binding_that_its_exchange_refuses_is_skipped(live: LiveVhost) -> None
         Bind(vhost="v", source="amq.headers", destination="q", arguments={"x-match": "some"}),
     ]
     assert check_definitions(commands, live.metadata).commands == [commands[0], commands[3]]
+
+
+def test_a_binding_of_a_quorum_queue_to_a_local_random_exchange_is_skipped(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="there", durable=True, arguments={"x-queue-type": "quorum"}))
+    commands: list[MetadataCommand] = [
+        DeclareExchange(vhost="v", name="near", type="x-local-random"),
+        DeclareQueue(vhost="v", name="new", durable=True, arguments={"x-queue-type": "quorum"}),
+        DeclareQueue(vhost="v", name="classic", durable=True),
+        Bind(vhost="v", source="near", destination="there"),
+        Bind(vhost="v", source="near", destination="new"),
+        Bind(vhost="v", source="near", destination="amq.fanout", is_to_queue=False),
+        Bind(vhost="v", source="near", destination="classic"),
+    ]
+    assert check_definitions(commands, live.metadata).commands == [*commands[:3], commands[-1]]

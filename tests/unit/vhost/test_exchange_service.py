@@ -288,6 +288,24 @@ def test_a_binding_that_the_exchange_refuses_is_an_error(live: LiveVhost, ask: E
     assert bound(live) == []
 
 
+def test_a_local_random_exchange_takes_classic_queues_without_a_key(
+    live: LiveVhost, ask: ExchangeRequests
+) -> None:
+    ask.declare("near", "x-local-random")
+    for kind in ("classic", "quorum"):
+        ask.queue(kind, durable=True, arguments={"x-queue-type": kind})
+    assert error(PreconditionFailed, ask.bind, "quorum", "near") == (
+        "Queue type rabbit_quorum_queue not valid for this exchange type"
+    )
+    assert error(PreconditionFailed, ask.bind, "classic", "near", "a") == (
+        "Non empty binding 'a' key not permitted"
+    )
+    assert error(PreconditionFailed, ask.exchange_bind, "amq.fanout", "near") == "Destination not found"
+    assert bound(live) == []
+    ask.bind("classic", "near")
+    assert len(bound(live)) == 1
+
+
 def test_bindings_are_distinguished_by_their_arguments(live: LiveVhost, ask: ExchangeRequests) -> None:
     ask.queue("q")
     ask.bind("q", "amq.headers", arguments={"a": 1})

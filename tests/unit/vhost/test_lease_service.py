@@ -65,6 +65,9 @@ class LeaseHarness:
     async def resolve(self) -> None:
         pass
 
+    async def is_outdated(self, index: int) -> bool:
+        raise AssertionError
+
     async def propose(self, command: MetadataCommand, user: str = "") -> Reply:
         if self.failure is not None:
             raise self.failure
@@ -324,3 +327,61 @@ def test_a_lease_granted_during_a_restart_of_its_vhost_has_its_messages(harness:
     assert held is not harness.lease_service.held
     assert bodies(harness, lease) == ["0", "1"]
     assert harness.queue.message_count == 2
+
+
+class LedQueue(ClassicQueue):
+    """A queue of a group, whose messages have other places on this node than at other members."""
+
+    __slots__ = ("has_ended", "offset")
+
+    def __init__(self, harness: LeaseHarness, offset: int) -> None:
+        super().__init__("q", "v", harness.vhost, DEFAULT_SETTINGS)
+        self.offset = offset
+        self.has_ended = False
+
+    def lasting_place(self, place: int) -> int:
+        return place + self.offset
+
+    def place_here(self, lasting: int) -> int:
+        return max(lasting - self.offset, 0)
+
+    async def committed(self) -> None:
+        if self.has_ended:
+            raise InternalError("another node leads")
+
+
+def led(harness: LeaseHarness, offset: int, count: int, first: int = 0) -> LedQueue:
+    """The queue of the next leader on this node, with messages."""
+    harness.queue = queue = LedQueue(harness, offset)
+    for number in range(first, first + count):
+        queue.publish(sent(str(number), delivery_mode=2), None, 0)
+    return queue
+
+
+def test_the_next_leader_takes_the_messages_of_leases_out_of_its_queue(harness: LeaseHarness) -> None:
+    first = led(harness, 100, 6)
+    active = harness.granted("1", "a", messages=2)
+    assert active.places == (100, 102)
+    settled = harness.granted("2", "b", messages=2)
+    # Its messages are not acknowledged before the leader changes.
+    drive(harness.lease_service.end(settled.id, LeaseState.SETTLED, "u"))
+    harness.lease_service.leadership_ended(first)
+    assert not harness.lease_service.held
+    # The first message was settled, and the store of the next leader begins with the second one.
+    next = led(harness, 101, 5, first=1)
+    harness.lease_service.leadership_began(next)
+    harness.lease_service.leadership_began(next)
+    assert bodies(harness, active) == ["", "1"]
+    assert (next.message_count, next.unacked_count) == (2, 1)
+    harness.end(active, LeaseState.REQUEUED)
+    assert list(harness.left()) == [("1", 1), ("4", 0), ("5", 0)]
+
+
+def test_no_lease_is_granted_of_a_queue_that_has_ended_meanwhile(harness: LeaseHarness) -> None:
+    queue = led(harness, 0, 3)
+    queue.has_ended = True
+    granted = harness.grant()
+    harness.go_on()
+    assert isinstance(granted[0], InternalError)
+    assert not harness.lease_service.leases.by_id
+    assert not harness.lease_service.held

@@ -13,10 +13,13 @@ from warren.errors import (
     PreconditionFailed,
     ResourceLocked,
 )
-from warren.metadata.commands import ClearPermissions, PutVhost, SetVhostLimits
-from warren.vhost.queue_service import DeclaredQueue
+from warren.metadata.commands import DONE, ClearPermissions, DeclareQueue, PutVhost, SetVhostLimits
+from warren.metadata.member_commands import AdmitMember, FormCluster, MemberUp, SetMemberDraining
+from warren.model.names import QueueName
+from warren.vhost.queue_service import DeclaredQueue, check_redeclared
 from warren.vhost.requester import Owner, Requester
 from warren.wire.methods import QueueDeclare, QueueDelete, QueuePurge
+from warren.wire.table import Value
 
 LOCKED = (
     "cannot obtain exclusive access to locked queue '{}' in vhost 'v'. It could be originally declared on "
@@ -259,3 +262,87 @@ def test_a_queue_whose_creation_failed_is_reported_instead_of_waited_for(live: L
     declare(live, "q")
     del live.queues["q"]
     assert "see the log for the reason" in error(InternalError, declare, live, "q")
+
+
+def test_a_queue_is_placed_by_its_locator_and_its_home_is_no_part_of_its_declaration(live: LiveVhost) -> None:
+    declare(live, "alone", durable=True)
+    topology = live.metadata.vhosts.by_name["v"].topology
+    assert topology.queues["alone"].home == 1
+    for command in (
+        FormCluster(cluster_id=b"c" * 16, name="a", host="h", cluster_port=1, incarnation=1, feature_level=1),
+        AdmitMember(name="b", host="h", cluster_port=1, incarnation=1, feature_level=1),
+        MemberUp(id=2, incarnation=1, host="h", cluster_port=1, feature_level=1),
+    ):
+        assert live.apply(command) is DONE
+    arguments = {"x-queue-master-locator": "min-masters"}
+    declare(live, "placed", durable=True, arguments=arguments)
+    declare(live, "exclusive", exclusive=True, arguments=arguments)
+    declare(live, "local", durable=True)
+    assert [topology.queues[name].home for name in ("placed", "exclusive", "local")] == [2, 1, 1]
+    # The member with the fewest queues would be another one now.
+    assert live.metadata.homes == {1: 3, 2: 1}
+    live.apply(SetMemberDraining(id=2, is_draining=True))
+    assert declare(live, "placed", durable=True, arguments=arguments) == DeclaredQueue("placed", 0, 0)
+    assert topology.queues["placed"].home == 2
+
+
+def test_a_quorum_queue_has_replicas_on_several_members_and_leads_where_its_locator_says(
+    live: LiveVhost,
+) -> None:
+    topology = live.metadata.vhosts.by_name["v"].topology
+    quorum = {"x-queue-type": "quorum"}
+    declare(live, "alone", durable=True, arguments=quorum)
+    assert (
+        live.apply(
+            FormCluster(
+                cluster_id=b"c" * 16, name="a", host="h", cluster_port=1, incarnation=1, feature_level=1
+            )
+        )
+        is DONE
+    )
+    for id, name in ((2, "b"), (3, "c"), (4, "d")):
+        admit = AdmitMember(name=name, host="h", cluster_port=1, incarnation=1, feature_level=1)
+        assert live.apply(admit) is DONE
+        up = MemberUp(id=id, incarnation=1, host="h", cluster_port=1, feature_level=1)
+        assert live.apply(up) is DONE
+    declare(live, "local", durable=True, arguments=quorum)
+    declare(live, "balanced", durable=True, arguments={**quorum, "x-queue-leader-locator": "balanced"})
+    declare(live, "two", durable=True, arguments={**quorum, "x-quorum-initial-group-size": 2})
+    declare(live, "one", durable=True, arguments={**quorum, "x-quorum-initial-group-size": 1})
+    declare(live, "classic", durable=True)
+    found = {name: [node for node, _ in queue.members] for name, queue in topology.queues.items()}
+    assert found == {
+        "alone": [], "local": [1, 2, 3], "balanced": [2, 4, 3], "two": [1, 4], "one": [], "classic": [],
+    }  # fmt: skip
+    # What was chosen is no part of the declaration.
+    assert declare(live, "local", durable=True, arguments=quorum) == DeclaredQueue("local", 0, 0)
+
+
+RELAXED = {"x-queue-type": "quorum", "x-max-length": 5}
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_relaxed", "refused"),
+    [
+        ({"x-queue-type": "classic", "x-max-length": 5}, True, ""),
+        ({"x-queue-type": "classic", "x-max-length": 5, "x-max-priority": 3}, True, ""),
+        ({"x-queue-type": "classic", "x-max-length": 5}, False, "x-queue-type"),
+        ({"x-queue-type": "classic", "x-max-length": 6}, True, "x-max-length"),
+        ({"x-queue-type": "classic"}, True, "x-max-length"),
+        ({"x-queue-type": "stream", "x-max-length": 5}, True, "x-queue-type"),
+        ({"x-max-length": 5}, True, "x-queue-type"),
+    ],
+)
+def test_with_relaxed_checks_a_quorum_queue_can_be_declared_again_as_a_classic_one(
+    live: LiveVhost, asked: dict[str, Value], is_relaxed: bool, refused: str
+) -> None:
+    declare(live, "q", durable=True, arguments=RELAXED)
+    command = DeclareQueue(vhost="v", name="q", durable=not is_relaxed or bool(refused), arguments=asked)
+    record = live.metadata.vhosts.by_name["v"].topology.queues["q"]
+    if not refused:
+        check_redeclared(QueueName("v", "q"), record, command, is_relaxed=is_relaxed)
+        return
+    text = error(
+        PreconditionFailed, check_redeclared, QueueName("v", "q"), record, command, is_relaxed=is_relaxed
+    )
+    assert text.startswith(f"inequivalent arg '{refused}' for queue 'q' in vhost 'v'")

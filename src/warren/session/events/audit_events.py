@@ -7,7 +7,7 @@ queues, exchanges and bindings from the metadata's own events, because one delet
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from warren.metadata import commands
+from warren.metadata import commands, member_commands
 from warren.metadata.commands import MetadataCommand, Outcome, Reply
 from warren.metadata.events import (
     BindingAdded,
@@ -20,6 +20,7 @@ from warren.metadata.events import (
     PermissionsChanged,
     QueueDeclared,
     QueueDeleted,
+    QueueMembersChanged,
     QueuePaused,
 )
 from warren.metadata.incarnation import serial_of
@@ -41,7 +42,8 @@ _TOPOLOGY_COMMANDS: frozenset[type[MetadataCommand]] = frozenset((
     commands.DeclareExchange, commands.DeleteExchange, commands.DeclareQueue, commands.DeleteQueue,
     commands.PauseQueue, commands.GrantLease, commands.RenewLease, commands.EndLease,
     commands.DeleteExclusiveQueues, commands.Bind, commands.Unbind, commands.RestoreTopology,
-    commands.DeleteEphemeral,
+    commands.DeleteEphemeral, commands.ChangeQueueMembers, commands.RemoveReplicas,
+    commands.LeadQueue,
     # These concern the store only, and have no audit event.
     commands.RememberRemoved, commands.DoubtNumbers, commands.SettleNumbers,
 ))  # fmt: skip
@@ -104,6 +106,9 @@ class AuditEvents:
                 yield "queue.created", self._queue(vhost, queue)
             case QueueDeleted(vhost=vhost, queue=queue):
                 yield "queue.deleted", {"name": queue.name, "vhost": vhost}
+            case QueueMembersChanged(vhost=vhost, queue=queue):
+                names = [self._name_of(node) for node, _ in queue.replicas]
+                yield "queue.members.changed", {"name": queue.name, "vhost": vhost, "members": names}
             case QueuePaused(vhost=vhost, queue=queue, is_paused=is_paused):
                 key = "queue.paused" if is_paused else "queue.resumed"
                 yield key, {"name": queue.name, "vhost": vhost}
@@ -121,6 +126,11 @@ class AuditEvents:
                 yield "binding.deleted", _binding(vhost, binding)
             case _:
                 pass
+
+    def _name_of(self, node: int) -> str:
+        """The name of a node that is a member of the cluster, or was one."""
+        members = self._metadata.members
+        return (members.by_id.get(node) or members.removed[node]).name
 
     def _queue(self, vhost: str, queue: QueueRecord) -> Table:
         owner = queue.owner
@@ -300,4 +310,11 @@ _EVENTS_OF_COMMAND: dict[type[MetadataCommand], Callable[[Any], Iterator[AuditEv
     commands.ClearParameter: _cleared,
     commands.SetGlobalParameter: _set_globally,
     commands.ClearGlobalParameter: _cleared_globally,
+    member_commands.FormCluster: _one("cluster.formed", "name", "host", "cluster_port"),
+    member_commands.AdmitMember: _one("cluster.member.admitted", "name", "host", "cluster_port"),
+    member_commands.RemoveMember: _one("cluster.member.removed", "id", "is_forgotten"),
+    member_commands.MemberUp: _one("cluster.member.up", "id", "host", "cluster_port"),
+    member_commands.MemberDown: _one("cluster.member.down", "id"),
+    member_commands.SetMemberDraining: _one("cluster.member.draining", "id", "is_draining"),
+    member_commands.RaiseFeatureLevel: _one("cluster.feature_level.raised", "level"),
 }

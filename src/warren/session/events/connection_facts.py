@@ -35,6 +35,10 @@ class ConnectionFacts(Protocol):
         """The name of the user; empty before the connection was open."""
 
     @property
+    def identity(self) -> str:
+        """Who the user is, also among users of other issuers; empty before the connection was open."""
+
+    @property
     def vhost_name(self) -> str:
         """The virtual host; empty before the connection was open."""
 

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from warren.model.coroutine_driver import Later
 from warren.model.erlang_terms import printed_entry
 from warren.model.message import BODY_END, Message
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.events.connection_facts import ConnectionFacts
 from warren.session.login import Login
 from warren.session.peer import Peer
@@ -89,7 +89,7 @@ class EventPublisher:
         if connection.login is not None and self.is_heard():
             self.publish("connection.closed", None, self._client(connection, connection.login))
 
-    def unsubscribed(self, serial: int, stream: LocalQueue, number: int) -> None:
+    def unsubscribed(self, serial: int, stream: VhostQueue, number: int) -> None:
         """The subscription `number` of the stream connection with `serial` has ended.
 
         As in RabbitMQ, there is no event when a subscription begins.

@@ -1,18 +1,20 @@
 """Executes the commands of an open stream connection, and answers each request."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 from warren import limits
 from warren.access.grants import TokenUser
-from warren.errors import AmqpError
-from warren.model.names import QueueName
+from warren.errors import AccessRefused, AmqpError, ChannelException, NotFound, PreconditionFailed
+from warren.model.names import ExchangeName, QueueName
 from warren.queues.stream import StreamQueue
 from warren.session.any_connection import AnyConnection
 from warren.session.secret_update import renewed_login
 from warren.session.streams.handshake import StreamHandshake
 from warren.session.streams.publishers import StreamPublishers
 from warren.session.streams.stream_admin import CommandRefused, StreamAdmin, code_of
+from warren.session.streams.stream_questions import QuestionKind, StreamQuestion, answer_of
 from warren.session.streams.stream_server import StreamServer
 from warren.session.streams.subscriptions import StreamSubscriptions, filter_values
 from warren.vhost.requester import Requester
@@ -92,7 +94,7 @@ class StreamCommandHandler:
             raise MalformedFrame(f"unexpected {type(command).__name__}")
         self._is_answering = True
         try:
-            answer = await handler(self, command)
+            answer = await self._answer(handler, command)
         except CommandRefused as refusal:
             answer = self._refused(command, refusal.code)
         except AmqpError as error:
@@ -113,6 +115,21 @@ class StreamCommandHandler:
         self._is_answering = False
         self._notify_deleted()
 
+    async def _answer(
+        self,
+        handler: Callable[["StreamCommandHandler", Any], Awaitable["Response"]],
+        command: StreamCommand,
+    ) -> "Response":
+        """Execute `command`, again if it was refused because the metadata of this node are out of date."""
+        refusal_check = self.services.refusal_check
+        index = refusal_check.index
+        try:
+            return await handler(self, command)
+        except (CommandRefused, ChannelException) as refusal:
+            if not await refusal_check.is_refuted(_as_error(refusal), index):
+                raise
+        return await handler(self, command)
+
     def close(self) -> None:
         """Release the resources of the connection."""
         self.publishers.close()
@@ -132,7 +149,7 @@ class StreamCommandHandler:
         account = handshake.last_authenticated
         if code is not ResponseCode.OK or account is None:
             return code
-        if account.name != login.user:
+        if account.identity != login.identity:
             return ResponseCode.SASL_CANNOT_CHANGE_USERNAME
         if isinstance(account, TokenUser) and isinstance(login.account, TokenUser):
             self._connection.renew(renewed_login(login, account, self.services.vhost))
@@ -169,9 +186,8 @@ class StreamCommandHandler:
     async def _query_sequence(
         self, command: commands.QueryPublisherSequence
     ) -> commands.QueryPublisherSequenceResponse:
-        stream = self._readable(command.stream)
-        sequence = stream.producer_sequence(command.reference)
-        return commands.QueryPublisherSequenceResponse(ResponseCode.OK, sequence or 0)
+        (sequence,) = await self._asked(QuestionKind.SEQUENCE, command.stream, command.reference)
+        return commands.QueryPublisherSequenceResponse(ResponseCode.OK, sequence)
 
     # --- subscribing ------------------------------------------------------------------------------
 
@@ -215,18 +231,17 @@ class StreamCommandHandler:
     async def _store_offset(self, command: commands.StoreOffset) -> None:
         """Store an offset; the protocol has no answer to it."""
         size = len(command.reference.encode("utf-8", "surrogateescape"))
-        try:
-            stream = self._readable(command.stream)
-        except (AmqpError, CommandRefused):
-            return
         if 0 < size <= limits.STREAM_REFERENCE_SIZE_MAX:
-            stream.store_offset(command.reference, command.offset)
+            with suppress(AmqpError, CommandRefused):
+                await self._asked(
+                    QuestionKind.STORE_OFFSET, command.stream, command.reference, command.offset
+                )
 
     async def _query_offset(self, command: commands.QueryOffset) -> commands.QueryOffsetResponse:
-        offset = self._readable(command.stream).stored_offset(command.reference)
-        if offset is None:
+        stored = await self._asked(QuestionKind.OFFSET, command.stream, command.reference)
+        if not stored:
             return commands.QueryOffsetResponse(ResponseCode.NO_OFFSET, 0)
-        return commands.QueryOffsetResponse(ResponseCode.OK, offset)
+        return commands.QueryOffsetResponse(ResponseCode.OK, stored[0])
 
     # --- streams --------------------------------------------------------------------------------
 
@@ -241,33 +256,79 @@ class StreamCommandHandler:
     async def _metadata(self, command: commands.Metadata) -> commands.MetadataResponse:
         if len(command.streams) > limits.STREAM_NAMES_MAX:
             raise MalformedFrame("too many streams")
-        placements = []
-        for name in dict.fromkeys(command.streams):
-            try:
-                self._admin.find(name)
-                placements.append(Placement(name, ResponseCode.OK, 0, ()))
-            except CommandRefused as refusal:
-                placements.append(Placement(name, refusal.code, -1, ()))
-        is_any = any(placement.code == ResponseCode.OK for placement in placements)
-        brokers = (BrokerReference(0, *self._advertised_address),) if is_any else ()
-        return commands.MetadataResponse(brokers, tuple(placements))
+        answer = self._placed(command.streams)
+        if not self._is_certain(answer):
+            refusal_check = self.services.refusal_check
+            if await refusal_check.is_outdated(refusal_check.index):
+                answer = self._placed(command.streams)
+        return answer
 
-    async def _route(self, command: commands.Route) -> commands.RouteResponse:
-        return commands.RouteResponse(
-            ResponseCode.OK, self._admin.route(command.routing_key, command.super_stream)
+    def _is_certain(self, answer: commands.MetadataResponse) -> bool:
+        """False unless all are on this node: others may know of a declaration, or of a deletion, first.
+
+        The node that has deleted a stream tells its clients at once, and some of them then ask another node
+        whether it is still there.
+        """
+        return all(placement.code == ResponseCode.OK for placement in answer.placements) and all(
+            (broker.host, broker.port) == self._advertised_address for broker in answer.brokers
         )
 
+    def _placed(self, streams: Iterable[str]) -> commands.MetadataResponse:
+        """Where each of `streams` is, or why it cannot be used."""
+        placements = []
+        # By address: its reference.
+        brokers: dict[tuple[str, int], BrokerReference] = {}
+        for name in dict.fromkeys(streams):
+            try:
+                address = self._address_of(name)
+            except AccessRefused:
+                placements.append(Placement(name, ResponseCode.ACCESS_REFUSED, -1, ()))
+                continue
+            except CommandRefused as refusal:
+                placements.append(Placement(name, refusal.code, -1, ()))
+                continue
+            broker = brokers.setdefault(address, BrokerReference(len(brokers), *address))
+            placements.append(Placement(name, ResponseCode.OK, broker.number, ()))
+        return commands.MetadataResponse(tuple(brokers.values()), tuple(placements))
+
+    def _address_of(self, stream: str) -> tuple[str, int]:
+        """Where the node that has `stream` listens to this client; CommandRefused if it does not.
+
+        AccessRefused if the user may neither read nor write it (RabbitMQ 4).
+        """
+        self._authorizer.check_read_or_write(self._name(stream))
+        home = self._admin.home_of(stream)
+        if home is None:
+            return self._advertised_address
+        address = self._stream_server.address_of(home, self._handshake.peer.is_tls)
+        if address is None:
+            raise CommandRefused(ResponseCode.STREAM_NOT_AVAILABLE)
+        return address
+
+    async def _route(self, command: commands.Route) -> commands.RouteResponse:
+        check = self._authorizer.check_write
+        check(ExchangeName(self.services.vhost.name, command.super_stream))
+        streams = self._admin.route(command.routing_key, command.super_stream)
+        for stream in streams:
+            check(self._name(stream))
+        return commands.RouteResponse(ResponseCode.OK, streams)
+
     async def _partitions(self, command: commands.Partitions) -> commands.PartitionsResponse:
-        return commands.PartitionsResponse(ResponseCode.OK, self._admin.partitions(command.super_stream))
+        check = self._authorizer.check_read_or_write
+        check(ExchangeName(self.services.vhost.name, command.super_stream))
+        streams = self._admin.partitions(command.super_stream)
+        for stream in dict.fromkeys(streams):
+            check(self._name(stream))
+        return commands.PartitionsResponse(ResponseCode.OK, streams)
 
     async def _stats(self, command: commands.StreamStats) -> commands.StreamStatsResponse:
-        log = self._readable(command.stream).log
-        last = log.last_chunk()
+        known = await self._asked(QuestionKind.STATISTICS, command.stream)
+        first, last, committed = known or (-1, -1, -1)
         counters = (
-            ("first_chunk_id", -1 if last < 0 else log.first),
+            ("first_chunk_id", first),
             ("last_chunk_id", last),
             ("committed_chunk_id", last),
-            ("committed_offset", -1 if last < 0 else log.committed - 1),
+            ("committed_offset", committed),
         )
         return commands.StreamStatsResponse(ResponseCode.OK, counters)
 
@@ -297,6 +358,26 @@ class StreamCommandHandler:
     def _name(self, stream: str) -> QueueName:
         return QueueName(self.services.vhost.name, stream)
 
+    async def _asked(
+        self, kind: QuestionKind, stream: str, reference: str = "", offset: int = 0
+    ) -> tuple[int, ...]:
+        """What the home of `stream` answers, here or on another node; raises if the user may not read it."""
+        self._authorizer.check_read(self._name(stream))
+        question = StreamQuestion(
+            kind=kind, vhost=self.services.vhost.name, stream=stream, reference=reference, offset=offset
+        )
+        home = self._admin.home_of(stream)
+        if home is None:
+            answer = answer_of(self._admin.find(stream), question)
+        else:
+            found = await self._stream_server.ask_home(home, question)
+            if found is None:
+                raise CommandRefused(ResponseCode.STREAM_NOT_AVAILABLE)
+            answer = found
+        if answer.code != ResponseCode.OK:
+            raise CommandRefused(answer.code)
+        return answer.numbers
+
     def _readable(self, name: str) -> StreamQueue:
         """Return the stream `name`; raises if the user may not read it."""
         self._authorizer.check_read(self._name(name))
@@ -325,6 +406,14 @@ class StreamCommandHandler:
 
 
 Response = StreamCommand | ResponseCode | None
+
+
+def _as_error(refusal: CommandRefused | ChannelException) -> ChannelException:
+    """`refusal` as the error that closes a channel of AMQP."""
+    if isinstance(refusal, ChannelException):
+        return refusal
+    is_absent = refusal.code is ResponseCode.STREAM_DOES_NOT_EXIST
+    return NotFound("no such stream") if is_absent else PreconditionFailed()
 
 
 def _is_deleted(stream: StreamQueue) -> bool:

@@ -110,7 +110,7 @@ class StreamHandshake(Struct):
             case commands.Tune() | commands.TuneResponse() if self.phase is StreamHandshakePhase.TUNE:
                 return self._tune(command.frame_size_max, command.heartbeat_s)
             case commands.Open() if self.phase is StreamHandshakePhase.OPEN:
-                return self._open(command, correlation)
+                return await self._open(command, correlation)
             case commands.Heartbeat():
                 return b""
         raise MalformedFrame(f"{type(command).__name__} while {self.phase.value} is awaited")
@@ -162,10 +162,10 @@ class StreamHandshake(Struct):
         self.phase = StreamHandshakePhase.OPEN
         return b""
 
-    def _open(self, command: commands.Open, correlation: int) -> bytes:
+    async def _open(self, command: commands.Open, correlation: int) -> bytes:
         assert self.account is not None
         try:
-            self.admission_control.admit(self.account, command.vhost, self.peer)
+            await self.admission_control.admit(self.account, command.vhost, self.peer)
         except AmqpError:
             self.phase = StreamHandshakePhase.REFUSED
             self.refusal = ResponseCode.VHOST_ACCESS_FAILURE

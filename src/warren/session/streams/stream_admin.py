@@ -7,10 +7,12 @@ from math import inf
 from warren import limits
 from warren.errors import AccessRefused, AmqpError, InternalError, NotFound, ResourceError
 from warren.metadata.records import BindingRecord
+from warren.model.arguments import STREAM
 from warren.model.message import BODY_END, NO_PROPERTIES, encode_address, new_message
 from warren.model.names import stripped
-from warren.queues.capabilities import stream_queue
+from warren.queues.capabilities import declared_queue, stream_queue
 from warren.queues.stream import StreamQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.vhost_services import VhostServices
 from warren.vhost.requester import Requester
 from warren.wire import methods
@@ -58,11 +60,21 @@ class StreamAdmin:
         self._requester = requester
 
     def find(self, name: str) -> StreamQueue:
-        """Return the stream `name`; CommandRefused if there is none."""
-        queue = stream_queue(self._services.vhost.queues.get(name))
+        """Return the stream `name`; CommandRefused if there is none, or if another node has it."""
+        queue = stream_queue(self._declared(name))
         if queue is None:
-            raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
+            raise CommandRefused(ResponseCode.STREAM_NOT_AVAILABLE)
         return queue
+
+    def home_of(self, name: str) -> int | None:
+        """The node that has the stream `name`, None if it is this one; CommandRefused if there is none."""
+        if self._declared(name).is_local:
+            return None
+        vhost = self._services.metadata.vhost(self._services.vhost.name)
+        record = None if vhost is None else vhost.topology.queues.get(name)
+        if record is None:
+            raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
+        return record.home
 
     async def create(self, name: str, arguments: Mapping[str, str]) -> None:
         """Create the stream `name`; CommandRefused if it exists or may not be created."""
@@ -85,7 +97,7 @@ class StreamAdmin:
         """Delete the stream `name`."""
         name = stripped(name)
         self._services.queue_service.configurable_queue(self._requester, name)
-        self.find(name)
+        self._declared(name)
         await self._services.queue_service.delete_queue(self._requester, methods.QueueDelete(queue=name))
 
     def route(self, routing_key: str, super_stream: str) -> tuple[str, ...]:
@@ -99,7 +111,7 @@ class StreamAdmin:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED) from None
         message = new_message(address, NO_PROPERTIES, BODY_END, vhost.turn.now())
         found = vhost.router.route(address, message)
-        return tuple(queue.name for queue in filter(None, map(stream_queue, found)))
+        return tuple(queue.name for queue in filter(None, map(_stream, found)))
 
     def partitions(self, super_stream: str) -> tuple[str, ...]:
         """The streams of `super_stream`, each as often as it is bound, in the order of its bindings.
@@ -145,8 +157,15 @@ class StreamAdmin:
         partitions = list(dict.fromkeys(self.partitions(name)))
         for partition in partitions:
             self._services.queue_service.configurable_queue(self._requester, partition)
-            self.find(partition)
+            self._declared(partition)
         await self._remove(name, partitions)
+
+    def _declared(self, name: str) -> VhostQueue:
+        """The stream `name` of any node; CommandRefused if there is none."""
+        stream = _stream(self._services.vhost.queues.get(name))
+        if stream is None:
+            raise CommandRefused(ResponseCode.STREAM_DOES_NOT_EXIST)
+        return stream
 
     async def _remove(self, name: str, partitions: list[str]) -> None:
         if name in self._services.vhost.router.exchanges:
@@ -168,6 +187,12 @@ def queue_arguments(arguments: Mapping[str, str]) -> Table:
                 raise CommandRefused(ResponseCode.PRECONDITION_FAILED)
             found[_NUMBERS[name]] = int(value)
     return found
+
+
+def _stream(destination: object) -> VhostQueue | None:
+    """`destination` as a stream of any node; None for everything else."""
+    queue = declared_queue(destination)
+    return None if queue is None or queue.settings.kind != STREAM else queue
 
 
 def _partition_order(binding: BindingRecord) -> tuple[float, str, str]:

@@ -1,6 +1,7 @@
 """The state shared by all stream connections of one broker."""
 
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from itertools import islice, repeat
 
 from warren import limits
@@ -9,6 +10,7 @@ from warren.session.server import Server
 from warren.session.streams.counts import StreamCounts
 from warren.session.streams.handshake import StreamSettings
 from warren.session.streams.single_active_groups import SingleActiveGroups
+from warren.session.streams.stream_questions import StreamAnswer, StreamQuestion
 from warren.store.streams.chunk import Chunk, ChunkShape
 from warren.wire.amqp1 import data_head
 from warren.wire.properties import BasicProperties
@@ -18,11 +20,16 @@ from warren.wire.streams.conversion import write_head
 class StreamServer:
     """Settings, single active consumers, and a cache of encoded chunks."""
 
-    __slots__ = ("_encoded", "counts", "groups", "server", "settings")
+    __slots__ = ("_encoded", "address_of", "ask_home", "counts", "groups", "server", "settings")
 
     def __init__(self, server: Server, settings: StreamSettings) -> None:
         self.server = server
         self.settings = settings
+        # Where clients connect to a node, by its number, without TLS or with it; None if it is not heard.
+        # Set by the owner.
+        self.address_of: Callable[[int, bool], tuple[str, int] | None] = _unknown
+        # Asks the home of a stream, by its number; None if it does not answer. Set by the owner.
+        self.ask_home: Callable[[int, StreamQuestion], Awaitable[StreamAnswer | None]] = _not_answered
         self.counts = StreamCounts()
         # The groups of single active consumers.
         self.groups = SingleActiveGroups()
@@ -39,6 +46,14 @@ class StreamServer:
         else:
             self._encoded.move_to_end(chunk)
         return data
+
+
+def _unknown(node: int, is_tls: bool) -> None:
+    """The default for a node that knows no other."""
+
+
+async def _not_answered(home: int, question: StreamQuestion) -> None:
+    """The default for a node that knows no other."""
 
 
 def encode_entries(chunk: Chunk) -> bytes:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from warren.metadata import commands
+from warren.metadata import commands, member_commands
 from warren.metadata.commands import CommandContext, MetadataCommand, Reply
 from warren.metadata.events import Event
 from warren.metadata.machine import Metadata
@@ -184,5 +184,56 @@ def test_every_command_has_an_event() -> None:
         commands.PutUser,
     }
     abstract = {commands.MetadataCommand, commands.VhostCommand, commands.PermissionCommand}
-    found = {value for value in vars(commands).values() if isinstance(value, type)} - abstract
-    assert {kind for kind in found if issubclass(kind, MetadataCommand)} == known
+    # A snapshot restores what was told when it was done.
+    restoring = {member_commands.RestoreMembers, member_commands.RestoreAppliedProposals}
+    found = {
+        value
+        for module in (commands, member_commands)
+        for value in vars(module).values()
+        if isinstance(value, type)
+    }
+    kinds = {kind for kind in found if issubclass(kind, MetadataCommand)}
+    assert kinds - abstract - restoring == known
+
+
+def test_changes_of_the_members_are_told() -> None:
+    audit_events = EventRecorder()
+    formed = member_commands.FormCluster(
+        cluster_id=bytes(16), name="a@h", host="h", cluster_port=1, incarnation=1, feature_level=1
+    )
+    admitted = member_commands.AdmitMember(
+        name="b@h", host="h", cluster_port=2, incarnation=1, feature_level=1
+    )
+    assert audit_events.apply(formed, admitted, member_commands.RemoveMember(id=2)) == [
+        ("cluster.formed", {"name": "a@h", "host": "h", "cluster_port": 1}),
+        ("cluster.member.admitted", {"name": "b@h", "host": "h", "cluster_port": 2}),
+        ("cluster.member.removed", {"id": 2, "is_forgotten": False}),
+    ]
+
+
+def test_other_members_of_a_quorum_queue_are_told_by_their_names() -> None:
+    audit_events = EventRecorder()
+    cluster = [
+        member_commands.FormCluster(
+            cluster_id=bytes(16), name="a@h", host="h", cluster_port=1, incarnation=1, feature_level=1
+        ),
+        *(
+            member_commands.AdmitMember(name=name, host="h", cluster_port=2, incarnation=1, feature_level=1)
+            for name in ("b@h", "c@h")
+        ),
+        member_commands.MemberUp(id=2, incarnation=1, host="h", cluster_port=2, feature_level=1),
+        commands.PutVhost(name="v"),
+        commands.DeclareQueue(
+            vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}, members=(2, 3)
+        ),
+        commands.LeadQueue(vhost="v", queue="q", number=1, node=2),
+    ]
+    audit_events.apply(*cluster)
+    change = commands.ChangeQueueMembers(vhost="v", queue="q", number=1, added=(1,), removed=(2,))
+    told = [
+        ("queue.members.changed", {"name": "q", "vhost": "v", "members": ["c@h", "a@h"]}),
+        ("queue.members.changed", {"name": "q", "vhost": "v", "members": ["a@h"]}),
+    ]
+    assert audit_events.apply(change, commands.RemoveReplicas(node=3, count_max=9)) == told
+    # The last member of a queue may have left.
+    assert audit_events.apply(commands.RemoveReplicas(node=1, count_max=9)) == []

@@ -51,7 +51,7 @@ class PasswordAdmission:
             raise LoginRefused("no")
         return GUEST
 
-    def admit(self, user: User, vhost: str, peer: Peer) -> None:
+    async def admit(self, user: User, vhost: str, peer: Peer) -> None:
         if vhost != "/":
             raise NotAllowed("no such virtual host")
 

@@ -167,6 +167,66 @@ def test_partitions_are_ordered_as_by_rabbitmq(
     assert set(node.services.vhost.queues) == {"s"}
 
 
+def restricted(node: Node, *, write: str, read: str) -> None:
+    """Let the client's user write and read only what matches."""
+    node.proposals.apply(SetPermissions(user="guest", vhost="/", configure="^$", write=write, read=read))
+
+
+@pytest.mark.parametrize(("write", "read"), [("^mine$", "^$"), ("^$", "^mine$")])
+def test_metadata_require_read_or_write_permission_on_each_stream(
+    node: Node, client: StreamClient, write: str, read: str
+) -> None:
+    client.ask(commands.Create("mine", {}))
+    restricted(node, write=write, read=read)
+    [answer] = client.ask(commands.Metadata(("s", "mine", "none")))
+    assert [(one.stream, one.code) for one in answer.placements] == [
+        ("s", ResponseCode.ACCESS_REFUSED),
+        ("mine", ResponseCode.OK),
+        ("none", ResponseCode.ACCESS_REFUSED),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "routed", "listed"),
+    [
+        ("^(super|a|b)$", "^$", True, True),
+        ("^$", "^(super|a|b)$", False, True),
+        ("^super$", "^(a|b)$", False, True),
+        ("^(a|b)$", "^$", False, False),
+        ("^(super|a)$", "^$", False, False),
+        ("^super$", "^a$", False, False),
+        ("^$", "^$", False, False),
+    ],
+)
+def test_routing_requires_write_permission_and_partitions_any_on_exchange_and_streams(
+    node: Node, client: StreamClient, write: str, read: str, routed: bool, listed: bool
+) -> None:
+    client.ask(commands.CreateSuperStream("super", ("a", "b"), ("k1", "k2"), {}))
+    restricted(node, write=write, read=read)
+    [route], [partitions] = (
+        client.ask(commands.Route("k2", "super")),
+        client.ask(commands.Partitions("super")),
+    )
+    refused = ResponseCode.ACCESS_REFUSED
+    assert (route.code, route.streams) == ((ResponseCode.OK, ("b",)) if routed else (refused, ()))
+    assert (partitions.code, partitions.streams) == (
+        (ResponseCode.OK, ("a", "b")) if listed else (refused, ())
+    )
+
+
+def test_storing_an_offset_requires_read_permission(node: Node, client: StreamClient) -> None:
+    restricted(node, write=".*", read="^$")
+    assert client.ask(commands.StoreOffset("reader", "s", 7)) == []
+    restricted(node, write="^$", read=".*")
+    assert client.ask(commands.QueryOffset("reader", "s")) == [
+        commands.QueryOffsetResponse(ResponseCode.NO_OFFSET, 0)
+    ]
+    assert client.ask(commands.StoreOffset("reader", "s", 7)) == []
+    assert client.ask(commands.QueryOffset("reader", "s")) == [
+        commands.QueryOffsetResponse(ResponseCode.OK, 7)
+    ]
+
+
 @pytest.mark.parametrize("name", ["none", ""])
 def test_an_unknown_super_stream_has_no_partitions(client: StreamClient, name: str) -> None:
     code = ResponseCode.STREAM_DOES_NOT_EXIST
