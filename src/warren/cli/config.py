@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 
 from warren.cli.sections import SectionedGroup
 from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags
+from warren.node.cluster_config import check_cluster
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
@@ -59,10 +60,11 @@ def check(file: str) -> None:
     found = _loaded(file)
     try:
         static = static_shovels(found)
+        of_cluster = check_cluster(found)
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
-    for warning in (*found.warnings, *static.warnings):
+    for warning in (*found.warnings, *static.warnings, *of_cluster):
         click.echo(f"warning: {warning}", err=True)
     given = sum(row.origin.startswith(file) for row in effective_settings(found))
     click.echo(f"{file}: valid; settings in it: {given}")

@@ -38,7 +38,7 @@ SECTIONS = {
         "policies", "operator-policies", "parameters", "definitions", "feature-flags",
     ),
     "Monitoring and operation": (
-        "status", "overview", "health", "nodes", "log", "quarantine", "rebalance",
+        "status", "overview", "health", "cluster", "nodes", "log", "quarantine",
     ),
     "Tools": ("perf", "simulate", "spark", "openapi", "completion"),
     "Help": ("help", "version"),

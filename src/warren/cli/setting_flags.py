@@ -12,6 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from warren.node import settings
+from warren.node.all_settings import ALL
+from warren.node.cluster_settings import CLUSTER_TCP, DISTRIBUTION_INTERFACE
 from warren.node.config import DEPRECATED_KEYS
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.setting_types import Family, Setting
@@ -61,6 +63,10 @@ def with_setting_flags(function: Callable[..., Any]) -> Callable[..., Any]:
             "--stream-port", metavar="PORT", type=_PORT, help="Port of the stream protocol. [default: 5552]"
         ),
         click.option(
+            "--cluster-port", metavar="PORT", type=_PORT,
+            help="Port for other nodes of a cluster. [default: 25672, opened only in a cluster]",
+        ),
+        click.option(
             "--management-port", metavar="PORT", type=_PORT, help="Port of the HTTP API. [default: 15672]"
         ),
         click.option(
@@ -96,7 +102,12 @@ def config_entries(given: Mapping[str, Any]) -> list[ConfigEntry]:
         place = "--stream-port" if host is None else "--host"
         address = f"{host or ''}:{_DEFAULT_STREAM_PORT if stream_port is None else stream_port}"
         found.append(ConfigEntry("stream.listeners.tcp.default", address, place))
+    if given["cluster_port"] is not None:
+        found.append(ConfigEntry(CLUSTER_TCP.key, "none", "--cluster-port"))
+        address = f"{host or ''}:{given['cluster_port']}"
+        found.append(ConfigEntry(f"{CLUSTER_TCP.key}.default", address, "--cluster-port"))
     if host is not None:
+        found.append(ConfigEntry(DISTRIBUTION_INTERFACE.key, str(host), "--host"))
         found.append(ConfigEntry("management.tcp.ip", str(host), "--host"))
         found.append(ConfigEntry("prometheus.tcp.ip", str(host), "--host"))
     for flag, key in (
@@ -198,8 +209,6 @@ def _parameter(key: str) -> str:
     return _NAME + key.replace(".", "__")
 
 
-FLAGS: dict[str, AnySetting] = {
-    _flag(setting.key): setting for setting in settings.ALL if setting.key != _USUAL
-}
+FLAGS: dict[str, AnySetting] = {_flag(setting.key): setting for setting in ALL if setting.key != _USUAL}
 # The number of keys by their beginning.
 _SIZES = Counter(setting.key.partition(".")[0] for setting in FLAGS.values())

@@ -9,6 +9,7 @@ import re
 from warren.management.plain_reasons import plain
 from warren.metadata.commands import CommandContext, MetadataCommand, Outcome, Reply
 from warren.metadata.events import Event
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 from warren.session.events.audit_events import AuditEvents, is_topology_command
 from warren.session.events.event_publisher import EventPublisher
@@ -24,9 +25,16 @@ logger = logging.getLogger("warren.audit")
 
 
 class AuditLog:
-    """Observes every applied metadata command, and logs and publishes it."""
+    """Observes every applied metadata command, and logs and publishes those that this node has proposed.
 
-    def __init__(self, metadata: Metadata, event_publisher: EventPublisher) -> None:
+    Each is told once in a cluster, by its proposer; the log of the others has them at debug level.
+    """
+
+    def __init__(
+        self, metadata: Metadata, event_publisher: EventPublisher, *, node: int = NODE_ALONE
+    ) -> None:
+        """`node` is the number of this node."""
+        self._node = node
         self._event_publisher = event_publisher
         self._changes = AuditEvents(metadata, event_publisher)
         metadata.observer = self.observe
@@ -35,9 +43,10 @@ class AuditLog:
         self, command: MetadataCommand, context: CommandContext, reply: Reply, events: tuple[Event, ...]
     ) -> None:
         """Log and publish the result of `command`, which `context.user` requested."""
-        level = logging.DEBUG if is_topology_command(command) else logging.INFO
+        is_own = context.incarnation.node == self._node
+        level = logging.DEBUG if is_topology_command(command) or not is_own else logging.INFO
         is_logged = logger.isEnabledFor(level)
-        is_heard = self._event_publisher.is_heard()
+        is_heard = is_own and self._event_publisher.is_heard()
         if not (is_logged or is_heard):
             return
         if reply.outcome is Outcome.REFUSED:

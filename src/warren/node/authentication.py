@@ -13,6 +13,7 @@ from warren.access.directory import Directory
 from warren.access.login_throttle import LoginThrottleSettings
 from warren.access.tokens import ALGORITHMS, TokenSettings, TokenVerifier
 from warren.metadata.machine import Metadata
+from warren.metadata.refusal_check import RefusalCheck
 from warren.node import ldap_config, settings
 from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
@@ -38,8 +39,12 @@ def authenticator(
     thread_pool: ThreadPool,
     *,
     ldap_directory: LdapDirectory | None = None,
+    refusal_check: RefusalCheck | None = None,
 ) -> Authenticator:
-    """Authenticate users of `metadata`, tokens and `ldap_directory`; raises BootRefused without keys."""
+    """Authenticate users of `metadata`, tokens and `ldap_directory`; raises BootRefused without keys.
+
+    `refusal_check` finds out whether `metadata` are out of date.
+    """
     users = config.family(settings.LOOPBACK_USERS)
     backends = _backends(config)
     return Authenticator(
@@ -63,6 +68,7 @@ def authenticator(
             directory=None
             if ldap_directory is None
             else Directory(ldap_directory.find, ldap_config.directory_rules(config), metadata),
+            refusal_check=refusal_check,
         ),
     )
 
@@ -109,6 +115,7 @@ def _tokens(config: Config, clock: Clock) -> TokenVerifier:
             resource_server_id=config.get(settings.OAUTH2_RESOURCE_SERVER),
             scope_prefix=prefix,
             verifies_audience=config.get(settings.OAUTH2_VERIFY_AUDIENCE),
+            lifetime_s=config.get(settings.OAUTH2_LIFETIME),
             name_claims=numbered_values(config.family(settings.OAUTH2_NAME_CLAIMS)),
             additional_scopes_key=config.get(settings.OAUTH2_ADDITIONAL_SCOPES),
             scope_aliases=config.family(settings.OAUTH2_SCOPE_ALIASES),

@@ -10,37 +10,59 @@ import logging
 import os
 import platform
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 
 import uvloop
+from msgspec.structs import replace
 
 from warren import __version__
 from warren.flow.alarms import Alarms
 from warren.framing.output_listener import OutputListener
 from warren.jobs.jobs import Jobs
+from warren.management.carried_request_server import CarriedRequestServer
 from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.queried_nodes import QueriedNodes
 from warren.management.queue_index import QueueIndex
+from warren.management.replicated_groups import ReplicatedGroups
 from warren.management.web_sessions import WebSessions
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
 from warren.node import client_listeners, settings
 from warren.node.broker import Broker
+from warren.node.client_access import ClientAccess
+from warren.node.cluster_config import membership_settings
+from warren.node.cluster_controls import (
+    WITHOUT_CLUSTER,
+    ClusterActions,
+    ClusterControlsDependencies,
+    NodeClusterControls,
+)
+from warren.node.cluster_membership import Membership, MembershipDependencies
+from warren.node.cluster_status import ClusterView
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
 from warren.node.controls import NodeControls
 from warren.node.data_directory import chosen_directory
+from warren.node.data_erasure import erase
 from warren.node.errors import BootRefused, NodeFailed
 from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
-from warren.node.node_identity import NodeIdentity, begin_incarnation
+from warren.node.node_content import NodeContent, content_of
+from warren.node.node_identity import (
+    MembershipPhase,
+    NodeIdentity,
+    begin_incarnation,
+    keep_membership,
+)
 from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
 from warren.node.slow_patterns import report_suspended
+from warren.node.stream_homes import StreamHomes, StreamQuestionServer
 from warren.runtime.clock import Clock
 from warren.runtime.garbage_collector import GarbageCollector
 from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
@@ -79,32 +101,70 @@ def run(config: Config, on_ready: Callable[["Node"], None], log: NodeLog) -> Non
 async def _serve(config: Config, on_ready: Callable[["Node"], None], log: NodeLog) -> None:
     for warning in config.warnings:
         logger.warning("%s", warning)
-    stopping = asyncio.Event()
-    node = Node(config, stopping.set, log)
+    running = _RunningNode()
     loop = asyncio.get_running_loop()
     manager = ServiceManager(os.environ)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopping.set)
-    loop.add_signal_handler(signal.SIGHUP, _reload, node, manager)
-    try:
-        await node.start()
-        manager.ready(_addresses(node))
-        logger.info("ready: %s; %s", _addresses(node), _data_location(node))
-        on_ready(node)
-        await stopping.wait()
-        logger.info("stopping")
-        manager.stopping()
-    finally:
-        await node.stop()
+        loop.add_signal_handler(number, running.stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, _reload, running, manager)
+    while not running.stopping.is_set():
+        node = running.node = Node(config, running.stopping.set, log, restart=running.restarting.set)
+        running.restarting.clear()
+        try:
+            await _until(node.start(), running.stopping)
+            if not (running.stopping.is_set() or running.restarting.is_set()):
+                manager.ready(_addresses(node))
+                logger.info("ready: %s; %s", _addresses(node), _data_location(node))
+                on_ready(node)
+            await running.ended()
+            is_restarting = not running.stopping.is_set()
+            logger.info("restarting" if is_restarting else "stopping")
+            if not is_restarting:
+                manager.stopping()
+        finally:
+            running.node = None
+            await node.stop()
+        if node.failure:
+            raise NodeFailed(node.failure)
     logger.info("stopped")
-    if node.failure:
-        raise NodeFailed(node.failure)
 
 
-def _reload(node: "Node", manager: ServiceManager) -> None:
-    manager.reloading()
-    node.reload()
-    manager.ready(_addresses(node))
+class _RunningNode:
+    """The node of this process, and what it was asked to do."""
+
+    def __init__(self) -> None:
+        self.node: Node | None = None
+        self.stopping = asyncio.Event()
+        # Set when the node has joined a cluster, or has left it.
+        self.restarting = asyncio.Event()
+
+    async def ended(self) -> None:
+        """Wait until the node has to stop."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self.stopping, self.restarting)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+
+async def _until(work: Coroutine[object, object, None], stopping: asyncio.Event) -> None:
+    """Do `work`, unless `stopping` is set before it is done."""
+    task = asyncio.ensure_future(work)
+    stop = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))
+    if not task.cancelled():
+        task.result()
+
+
+def _reload(running: _RunningNode, manager: ServiceManager) -> None:
+    node = running.node
+    if node is not None:
+        manager.reloading()
+        node.reload()
+        manager.ready(_addresses(node))
 
 
 def _addresses(node: "Node") -> str:
@@ -118,22 +178,30 @@ def _data_location(node: "Node") -> str:
 class Node:
     """One broker process."""
 
-    def __init__(self, config: Config, stop: Callable[[], None], log: NodeLog) -> None:
-        """`stop` is called when the node cannot continue; `failure` then contains the reason."""
+    # Why the node cannot continue; empty while it can.
+    failure = ""
+
+    def __init__(
+        self, config: Config, stop: Callable[[], None], log: NodeLog, *, restart: Callable[[], None]
+    ) -> None:
+        """`stop` is called when the node cannot continue; `failure` then contains the reason.
+
+        `restart` is called when it has to be made again, since it has joined a cluster or left it.
+        """
         self._config = config
         self._log = log
         self._stop = stop
-        self.failure = ""
         self._collector = GarbageCollector()
         self._clock = Clock()
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
         self._folder = _folder(config)
         directory = None if self._folder is None else self._folder.path
-        identity = begin_incarnation(config, directory, self._clock.now())
+        identity = _begun_identity(config, directory, self._clock.now())
         journal = self._metadata_journal = _metadata_journal(config, directory, self._clock, identity)
         self.broker = Broker(config, self._clock, identity, metadata_journal=journal, fail=self._fail)
         self._loop_context = LoopContext(loop, self.broker.turn)
+        self._identity = identity
         self.relays = NodeRelays(self.broker, self._loop_context, config)
         self._tls: Tls | None = None
         self._listeners: list[Listener] = []
@@ -144,7 +212,33 @@ class Node:
         usage = NodeUsage(server, alarms, self.relays.dialer.sockets_beyond_clients)
         sampler = Sampler(server, self.broker.metadata, usage.row, self.relays.links)
         self._sample_timer = SampleTimer(sampler, self._clock, server.later)
-        self._managed = ManagedNode(
+        self._access = ClientAccess(self._listeners, server, server.later)
+        self._membership = self._new_membership(alarms, restart)
+        if self._membership is not None:
+            self._stream_server.address_of = self._membership.states.stream_address
+            self._stream_server.ask_home = StreamHomes(self._membership.queries).ask
+        self._managed = self._new_managed_node(alarms, sampler)
+        self._carried_requests = CarriedRequestServer(self._managed)
+        self._http = HttpPorts(config)
+        self._connection_limits = connection_limits(raise_descriptor_limit(), self._http.count)
+        self._periodic = _periodic_timers(loop, self._clock)
+
+    def _new_managed_node(self, alarms: Alarms, sampler: Sampler) -> ManagedNode:
+        """What the HTTP API reads and controls."""
+        managed = self._managed_node(alarms, sampler)
+        broker = self.broker
+        if broker.remote_queues is not None:
+            managed.groups = ReplicatedGroups(
+                broker.metadata.members,
+                broker.server.vhost_services,
+                broker.remote_queues.leaders,
+                managed.is_own,
+            )
+        return managed
+
+    def _managed_node(self, alarms: Alarms, sampler: Sampler) -> ManagedNode:
+        config = self._config
+        return ManagedNode(
             node_name=self.broker.name,
             first_cluster_name=self.broker.cluster_name,
             metadata=self.broker.metadata,
@@ -154,7 +248,7 @@ class Node:
             connections_max=config.get(settings.CONNECTIONS_MAX),
             mechanisms=client_listeners.numbered_values(config.family(settings.MECHANISMS)),
             socket_options=client_listeners.socket_options(config),
-            server=server,
+            server=self.broker.server,
             sampler=sampler,
             queue_index=QueueIndex(self.broker.metadata),
             jobs=Jobs(random_bytes, self._clock.now),
@@ -170,14 +264,15 @@ class Node:
             quarantine=self.broker.quarantine_view(),
             certificates=self._certificates,
             sessions=WebSessions(random_bytes, self._clock.now),
-            controls=NodeControls(config, self._monitors, log),
+            controls=NodeControls(config, self._monitors, self._log),
+            cluster_controls=self._cluster_controls(),
+            cluster=self._other_nodes(),
+            cluster_addresses=self._cluster_addresses,
+            placed=self.broker.placed,
             relays=self.relays.view(),
             now=self._clock.now,
             started_at=self._clock.now(),
         )
-        self._http = HttpPorts(config)
-        self._connection_limits = connection_limits(raise_descriptor_limit(), self._http.count)
-        self._periodic = _periodic_timers(loop, self._clock)
 
     @property
     def listeners(self) -> list[ListenerView]:
@@ -194,7 +289,14 @@ class Node:
         logger.info("Warren %s on Python %s", __version__, platform.python_version())
         if self._folder is None:
             logger.warning("in memory only: queues, messages and users are lost when this node stops")
-        self.broker.populate()
+        membership = self._membership
+        if membership is None:
+            await self.broker.populate()
+        else:
+            await membership.start()
+            await self.broker.populate(membership.caught_up)
+            if not await membership.formed():
+                return
         if self._config.get(settings.LOG_EXCHANGE):
             self._log.publish(self.broker.log_exchange(), self._config)
         if self._folder is not None:
@@ -217,6 +319,7 @@ class Node:
             protocol = "amqp/ssl" if listener.is_tls else "amqp"
             self._managed.listeners.extend(ListenerView(protocol, *address) for address in listener.addresses)
         await self._start_streams(shared)
+        await self._carried_requests.start()
         await self._http.start(self._managed, self._connection_limits.per_http_port)
         self.relays.dialer.limit_sockets(self._connection_limits.outgoing)
         self.relays.start()
@@ -225,6 +328,77 @@ class Node:
         self._periodic.append(
             PeriodicTimer(asyncio.get_running_loop(), _COLLECTOR_S, self._collector.collect_if_due)
         )
+
+    def _new_membership(self, alarms: Alarms, restart: Callable[[], None]) -> Membership | None:
+        """What makes this node a member of a cluster; None in memory only."""
+        journal, folder, broker = self._metadata_journal, self._folder, self.broker
+        if journal is None or folder is None:
+            return None
+        assert broker.remote_queues is not None
+        assert broker.group_traffic is not None
+        has_objects = self._content().is_there
+        return Membership(
+            self._identity,
+            journal,
+            membership_settings(self._config, self._identity.name, folder.path, has_objects=has_objects),
+            MembershipDependencies(
+                loop_context=self._loop_context,
+                server=broker.server,
+                alarms=alarms,
+                directory=folder.path,
+                remote_queues=broker.remote_queues,
+                group_traffic=broker.group_traffic,
+                listeners=lambda: self._managed.listeners,
+                client_access=self._access,
+                answer_request=lambda writer, arguments: self._carried_requests.answer(writer, arguments),
+                answer_stream_question=StreamQuestionServer(self.broker.server).answer,
+                restart=restart,
+            ),
+        )
+
+    def _content(self) -> NodeContent:
+        """What this node would lose by joining a cluster."""
+        config, broker = self._config, self.broker
+        vhost, user = config.get(settings.DEFAULT_VHOST), config.get(settings.DEFAULT_USER)
+        return content_of(broker.metadata, broker.server, default_vhost=vhost, default_user=user)
+
+    def _other_nodes(self) -> QueriedNodes | None:
+        """The other nodes of the cluster, as the HTTP API asks them."""
+        membership = self._membership
+        if membership is None:
+            return None
+        return QueriedNodes(membership.node_id, membership.links, membership.queries)
+
+    def _cluster_addresses(self) -> list[tuple[str, int]]:
+        """Where the node listens to other nodes."""
+        return [] if self._membership is None else self._membership.addresses
+
+    def _cluster_controls(self) -> NodeClusterControls:
+        """The operations on the cluster."""
+        journal, membership = self._metadata_journal, self._membership
+        view = ClusterView(
+            identity=self._identity,
+            metadata=self.broker.metadata,
+            journal=None if journal is None else journal.journal,
+            links={} if membership is None else membership.links,
+            cluster_name=lambda: self._managed.cluster_name,
+        )
+        if membership is not None:
+            view = replace(
+                view,
+                version_of=membership.version_of,
+                minority_since=membership.minority_since,
+                removed_by=lambda: membership.removed_by,
+            )
+        controlled = ClusterControlsDependencies(
+            server=self.broker.server,
+            proposals=self.broker.proposals,
+            client_access=self._access,
+            actions=WITHOUT_CLUSTER if membership is None else ClusterActions(join=membership.join),
+            default_vhost=self._config.get(settings.DEFAULT_VHOST),
+            default_user=self._config.get(settings.DEFAULT_USER),
+        )
+        return NodeClusterControls(view, controlled)
 
     def _certificates(self) -> dict[str, int]:
         ours = {} if self._tls is None else self._tls.expiries()
@@ -245,6 +419,8 @@ class Node:
         if self._tls is not None:
             self._tls.reload()
         self._http.reload()
+        if self._membership is not None:
+            self._membership.reload()
         try:
             self._monitors.configure(self._config.again())
         except ConfigError as error:
@@ -252,6 +428,9 @@ class Node:
 
     async def stop(self) -> None:
         """Close client connections and stop, also after an incomplete start."""
+        if self._membership is not None:
+            # Clients of other nodes need not wait for elections.
+            self._membership.hand_over()
         await self.relays.stop()
         for listener in self._listeners:
             await listener.stop()
@@ -260,6 +439,7 @@ class Node:
         for listener in self._listeners:
             listener.abort()
         await self._http.stop()
+        await self._carried_requests.stop()
         await self._managed.sessions.close()
         for periodic in self._periodic:
             periodic.stop()
@@ -268,19 +448,30 @@ class Node:
         self._sample_timer.stop()
         self._loop_context.deadlines.stop()
         await self.broker.close()
+        if self._membership is not None:
+            await self._membership.stop()
         if self._metadata_journal is not None:
             await self._metadata_journal.close()
         if self._folder is not None:
             self._folder.close()
 
     async def _close_clients(self) -> None:
-        """Send connection.close to all clients, and wait for their replies during the grace period."""
+        """Send connection.close to all clients, and wait for their replies during the grace period.
+
+        Also for other members to lead what this node leads.
+        """
         for connection in self.broker.server.all_connections():
             connection.disconnect(_SHUTDOWN)
         loop = asyncio.get_running_loop()
         end = loop.time() + self._config.get(settings.SHUTDOWN_GRACE) / 1000
-        while loop.time() < end and any(listener.connection_count for listener in self._listeners):
+        while loop.time() < end and self._is_leaving():
             await asyncio.sleep(_LEAVING_S)
+
+    def _is_leaving(self) -> bool:
+        """True while clients are there, or another member is about to lead what this node leads."""
+        if self._membership is not None and self._membership.is_handing_over:
+            return True
+        return any(listener.connection_count for listener in self._listeners)
 
     def _connect(self, peer: Peer, output_listener: OutputListener) -> Connection:
         return Connection(self.broker.server, peer, output_listener)
@@ -318,6 +509,22 @@ def _folder(config: Config) -> LockedDirectory | None:
         raise BootRefused(str(error)) from error
 
 
+def _begun_identity(config: Config, directory: Path | None, now: int) -> NodeIdentity:
+    """Begin a run, in a directory without what was there before it joined or left a cluster."""
+    identity = begin_incarnation(config, directory, now)
+    cluster = identity.cluster
+    if directory is None or cluster is None or cluster.phase is not MembershipPhase.ERASING:
+        return identity
+    try:
+        erase(directory)
+        is_joining = bool(cluster.cluster_id)
+        begun = replace(cluster, phase=MembershipPhase.JOINING) if is_joining else None
+        keep_membership(directory, begun)
+    except OSError as error:
+        raise BootRefused(f"cannot erase {str(directory)!r}: {error.strerror or error}") from error
+    return NodeIdentity(identity.name, identity.incarnation, begun)
+
+
 def _metadata_journal(
     config: Config, directory: Path | None, clock: Clock, identity: NodeIdentity
 ) -> MetadataJournal | None:
@@ -325,7 +532,11 @@ def _metadata_journal(
         return None
     is_damage_skipped = config.get(settings.SKIP_DAMAGE)
     return MetadataJournal(
-        directory, clock, is_damage_skipped=is_damage_skipped, incarnation=identity.incarnation
+        directory,
+        clock,
+        is_damage_skipped=is_damage_skipped,
+        incarnation=identity.incarnation,
+        membership=None if identity.cluster is None else identity.cluster.phase,
     )
 
 

@@ -5,7 +5,7 @@ import json
 import logging
 import sys
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from warren.access.authenticate import BackendKind
@@ -16,6 +16,10 @@ from warren.access.passwords import (
     SALT_SIZE,
     hash_password,
 )
+from warren.cluster.groups.group_traffic import GroupTraffic, GroupTrafficDependencies
+from warren.cluster.node_traffic import TrafficDependencies
+from warren.cluster.remote_queues import RemoteQueues, Replication
+from warren.errors import AmqpError
 from warren.limits import (
     JOURNAL_SKIPPED_NUMBERS,
     PASSWORD_THREADS,
@@ -43,6 +47,7 @@ from warren.metadata.events import Event, ParameterChanged, UserRemoved, VhostAd
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import PasswordHash
 from warren.model.nesting import is_deeper
 from warren.model.turn import Turn
@@ -54,8 +59,11 @@ from warren.node.errors import BootRefused
 from warren.node.log_exchange import LogExchangeHandler
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.node_identity import NodeIdentity
+from warren.node.quarantine import finish_removals
+from warren.node.queue_settings import GROUP_SIZE, LEADER_LOCATOR, MASTER_LOCATOR, RELAXED_CHECKS
 from warren.node.storage import Storage
 from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
+from warren.node.timed_proposals import TimedProposals
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
@@ -67,6 +75,8 @@ from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.server_properties import server_properties
 from warren.staging.staging import Staging
 from warren.vhost.definitions_check import check_definitions
+from warren.vhost.queue_home import QueueLocators
+from warren.vhost.queue_placement import with_members
 from warren.vhost.vhost import VirtualHost
 
 logger = logging.getLogger("warren.broker")
@@ -79,6 +89,10 @@ _CHANNELS_MAX = 65_535
 
 def _nobody(reason: str) -> None:
     """The default `fail` callback of a broker without a node, which does nothing."""
+
+
+async def _at_once() -> None:
+    """The default `caught_up` of a broker without other members, which waits for nobody."""
 
 
 class Broker:
@@ -118,9 +132,13 @@ class Broker:
         named = self.metadata.global_parameters.by_name.get(CLUSTER_NAME)
         self.cluster_name = str(named or config.get(settings.CLUSTER_NAME) or self.name)
         self._local = LocalProposals(self.metadata, clock.now, self._incarnation)
-        self._delete_ephemeral()
-        proposals: Proposals = metadata_journal.journal if metadata_journal else self._local
-        self.server = self._new_server()
+        if not self._is_shared:
+            self._delete_ephemeral()
+        proposals: Proposals = TimedProposals(metadata_journal.journal) if metadata_journal else self._local
+        self.server = self._new_server(RefusalCheck(self.metadata, proposals))
+        # The queues of other nodes, and replicas with others there; None in memory only.
+        self.group_traffic = None if metadata_journal is None else self._group_traffic(metadata_journal)
+        self.remote_queues = None if metadata_journal is None else self._remote_queues(metadata_journal)
         self.staging = Staging(self.server, clock.now, random_bytes)
         self.tree = SupervisionTree(
             TreeDependencies(
@@ -131,9 +149,12 @@ class Broker:
                 turn=self.turn,
                 later=self._turns.later,
                 node_name=self.name,
+                locators=self._locators(),
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
                 has_store=metadata_journal is not None,
                 staging=self.staging,
+                remote_queues=self.remote_queues,
+                incarnation=self._incarnation,
             )
         )
         self.proposals: Proposals = VhostCreation(proposals, self.tree)
@@ -141,7 +162,52 @@ class Broker:
             self.tree.add(vhost)
         self.metadata.listen(self._changed, (VhostAdded, VhostRemoved, UserRemoved, ParameterChanged))
 
-    def _new_server(self) -> Server:
+    @property
+    def node_id(self) -> int:
+        """The number of this node in its cluster."""
+        return self._incarnation.node
+
+    @property
+    def _is_shared(self) -> bool:
+        """True if other nodes have a part in the metadata, which are changed by proposals only then."""
+        return self._metadata_journal is not None and self._metadata_journal.is_shared
+
+    def _group_traffic(self, metadata_journal: MetadataJournal) -> GroupTraffic:
+        return GroupTraffic(
+            GroupTrafficDependencies(
+                node=self._incarnation.node,
+                links=metadata_journal.peers.links,
+                later=self._turns.later,
+                after=_after,
+                report=_report,
+            )
+        )
+
+    def _remote_queues(self, metadata_journal: MetadataJournal) -> RemoteQueues:
+        assert self.group_traffic is not None
+        return RemoteQueues(
+            self._incarnation,
+            metadata_journal.peers.links,
+            TrafficDependencies(
+                metadata=self.metadata,
+                later=self._turns.later,
+                after=_after,
+                turn=self.turn,
+                vhost=self._running_vhost,
+                report=_report,
+            ),
+            Replication(
+                traffic=self.group_traffic,
+                random_bytes=random_bytes,
+                proposals=metadata_journal.journal,
+            ),
+        )
+
+    def _running_vhost(self, name: str) -> VirtualHost | None:
+        services = self.server.vhost_services.get(name)
+        return None if services is None else services.vhost
+
+    def _new_server(self, refusal_check: RefusalCheck) -> Server:
         """Create what all connections of the broker share, with its authentication and its limits."""
         return Server(
             AdmissionControl(
@@ -152,9 +218,11 @@ class Broker:
                     self._clock,
                     self._thread_pool,
                     ldap_directory=self._ldap_directory,
+                    refusal_check=refusal_check,
                 ),
                 lambda: self.server,
                 logger.warning,
+                refusal_check=refusal_check,
             ),
             self._session_settings(),
             ServerDependencies(
@@ -175,29 +243,52 @@ class Broker:
         while self._local.apply(ended).outcome is Outcome.PARTLY:
             pass
 
-    def populate(self) -> None:
+    async def populate(self, caught_up: Callable[[], Awaitable[None]] = _at_once) -> None:
         """Import the configured definitions, or create a first user in a first virtual host, as RabbitMQ
         does.
 
         Definitions are imported at each start; the first user is created only if there are no users and no
-        virtual hosts. The metadata are synced once at the end: no client has seen any of it before.
+        virtual hosts. A node alone syncs the metadata once at the end: no client has seen any of it before.
+        With other members it is proposed, when this node has `caught_up` with them.
         """
+        if self._is_shared:
+            assert self._metadata_journal is not None
+            self._metadata_journal.begin_journal()
+            await caught_up()
+            await self._populate(self._metadata_journal.journal.propose)
+        else:
+            await self._populate(self._apply_now)
+            if self._metadata_journal is not None:
+                self._metadata_journal.begin_journal()
+        # Objects that existed before are not logged.
+        AuditLog(self.metadata, self.server.event_publisher, node=self._incarnation.node)
+
+    async def _populate(self, change: Callable[[MetadataCommand], Awaitable[Reply]]) -> None:
         files = self._definition_files()
         if files is None and self._is_new():
-            self._apply("defaults", initial_commands(self._defaults(), self._hash_of_first_user))
+            commands = initial_commands(self._defaults(), self._hash_of_first_user)
+            await self._change("defaults", commands, change)
         for file in files or ():
-            self._apply(f"definitions file {str(file)!r}", self._read_definitions(file))
+            await self._change(f"definitions file {str(file)!r}", self._read_definitions(file), change)
             logger.info("definitions imported from %s", file)
         if CLUSTER_ID not in self.metadata.global_parameters.by_name:
             drawn = urlsafe_b64encode(random_bytes(_CLUSTER_ID_BYTES)).decode("ascii").rstrip("=")
-            self._local.apply(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
-        self._make_exchange(self._config.get(settings.EVENT_VHOST), EXCHANGE)
+            await change(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
+        exchanges = [(self._config.get(settings.EVENT_VHOST), EXCHANGE)]
         if self._config.get(settings.LOG_EXCHANGE):
-            self._make_exchange(self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE)
-        if self._metadata_journal is not None:
-            self._metadata_journal.begin_journal()
-        # Objects that existed before are not logged.
-        AuditLog(self.metadata, self.server.event_publisher)
+            exchanges.append((self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE))
+        for vhost, name in exchanges:
+            # Internal exchanges for messages of the broker, as RabbitMQ has them.
+            if self.metadata.vhost(vhost) is not None:
+                await change(
+                    DeclareExchange(
+                        vhost=vhost, name=name, type="topic", durable=True, internal=True, user=INTERNAL_USER
+                    )
+                )
+
+    async def _apply_now(self, command: MetadataCommand) -> Reply:
+        """Change the metadata of a node alone beside its log, which begins later."""
+        return self._local.apply(command)
 
     def log_exchange(self) -> LogExchangeHandler:
         """The exchange that publishes log lines."""
@@ -207,15 +298,6 @@ class Broker:
             return vhost_services[vhost].vhost if vhost in vhost_services else None
 
         return LogExchangeHandler(find, self._turns.later, self.name)
-
-    def _make_exchange(self, vhost: str, name: str) -> None:
-        """Declare an internal exchange for messages of the broker, as RabbitMQ does, if `vhost` exists."""
-        if self.metadata.vhost(vhost) is not None:
-            self._local.apply(
-                DeclareExchange(
-                    vhost=vhost, name=name, type="topic", durable=True, internal=True, user=INTERNAL_USER
-                )
-            )
 
     def hash_password(self, password: str) -> PasswordHash:
         """Return the hash to store for `password`, with the configured algorithm; slow by design."""
@@ -274,11 +356,21 @@ class Broker:
         metadata_journal = self._metadata_journal
         assert metadata_journal is not None
         try:
+            # What others have deleted while this node was away.
+            finish_removals(folder, self.metadata)
             metadata_journal.quarantine.begin()
             metadata_journal.quarantine.reconcile_vhosts(self.metadata.vhosts.by_name)
         except OSError as error:
             raise BootRefused(f"cannot examine the stored messages in {str(folder)!r}: {error}") from error
-        storage = Storage(folder, self.metadata, metadata_journal.quarantine, self._doubt)
+        storage = Storage(
+            folder,
+            self.metadata,
+            metadata_journal.quarantine,
+            self._doubt,
+            node=self._incarnation.node,
+            metadata_index=lambda: metadata_journal.journal.synced_index,
+            is_older_accepted=self._config.get(settings.ACCEPT_OLDER_STORES),
+        )
         await self.tree.open_storage(storage)
         self._doubt()
         if self._doubting is not None:
@@ -372,13 +464,35 @@ class Broker:
             read=config.get(settings.DEFAULT_READ),
         )
 
-    def _apply(self, origin: str, commands: list[MetadataCommand]) -> None:
+    async def _change(
+        self,
+        origin: str,
+        commands: list[MetadataCommand],
+        change: Callable[[MetadataCommand], Awaitable[Reply]],
+    ) -> None:
         for command in commands:
-            reply = self._local.apply(command)
+            try:
+                reply = await change(self.placed(command))
+            except AmqpError as error:
+                raise BootRefused(f"{origin}: {error}") from error
             # RabbitMQ, too, skips a binding whose source or destination does not exist.
             is_missing = reply.outcome is Outcome.MISSING and not isinstance(command, Bind)
             if reply.outcome is Outcome.REFUSED or is_missing:
                 raise BootRefused(f"{origin}: {reply.text or command}")
+
+    def _locators(self) -> QueueLocators:
+        config = self._config
+        return QueueLocators(
+            leader=config.get(LEADER_LOCATOR),
+            master=config.get(MASTER_LOCATOR),
+            group_size=config.get(GROUP_SIZE),
+            has_relaxed_checks=config.get(RELAXED_CHECKS),
+        )
+
+    def placed(self, command: MetadataCommand) -> MetadataCommand:
+        """`command` of a definitions document, with the members of the cluster that get replicas."""
+        size = self._config.get(GROUP_SIZE)
+        return with_members(command, self.metadata, self._incarnation.node, group_size=size)
 
     def _read_definitions(self, file: Path) -> list[MetadataCommand]:
         try:
@@ -393,6 +507,11 @@ class Broker:
             raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
         except DefinitionsError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+
+
+def _after(pause_ms: int, action: Callable[[], None]) -> None:
+    """Call `action` after a time."""
+    asyncio.get_running_loop().call_later(pause_ms / 1000, action)
 
 
 def _report(text: str) -> None:

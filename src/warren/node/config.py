@@ -6,8 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
-from warren.node import advanced_config, config_file, no_effect, settings
+from warren.node import advanced_config, cluster_settings, config_file, no_effect, settings
 from warren.node.advanced_config import AdvancedConfig
+from warren.node.all_settings import ALL
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue
@@ -15,8 +16,11 @@ from warren.node.values import InvalidValue
 Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
-# RabbitMQ's variable for the name of the node.
-_RABBITMQ_NODE_NAME = "RABBITMQ_NODENAME"
+# RabbitMQ's variables that set something.
+_RABBITMQ_VARIABLES = {
+    "RABBITMQ_NODENAME": settings.NODE_NAME.key,
+    "RABBITMQ_DIST_PORT": cluster_settings.DISTRIBUTION_PORT.key,
+}
 # Variables that the build or the command line reads, or that Kubernetes sets for a service of this name.
 _OTHER_VARIABLES = frozenset((
     "PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT", "CERT", "KEY",
@@ -143,8 +147,8 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
     An unknown variable causes only a warning.
     """
     entries = [
-        ConfigEntry(settings.NODE_NAME.key, environment[variable], variable)
-        for variable in (_RABBITMQ_NODE_NAME,)
+        ConfigEntry(key, environment[variable], variable)
+        for variable, key in _RABBITMQ_VARIABLES.items()
         if environment.get(variable)
     ]
     warnings: list[str] = []
@@ -197,6 +201,6 @@ def _variable(key: str) -> str:
     return key.upper().replace(".", "_")
 
 
-_SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in settings.ALL}
-_FAMILIES = tuple(setting for setting in settings.ALL if isinstance(setting, Family))
+_SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in ALL}
+_FAMILIES = tuple(setting for setting in ALL if isinstance(setting, Family))
 _VARIABLES = {_variable(key): key for key in (*_SETTINGS, *DEPRECATED_KEYS)}

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from warren.client.rabbitmq_uri import uri_without_credentials
 from warren.node import settings
+from warren.node.all_settings import ALL
 from warren.node.config import Config
 from warren.node.setting_types import Family, Setting
 from warren.node.values import OneOf, format_value
@@ -24,7 +25,7 @@ class EffectiveSetting(Struct, frozen=True):
 
 def effective_settings(config: Config) -> list[EffectiveSetting]:
     """Return all settings of `config`, in the order of declaration."""
-    return [row for setting in settings.ALL for row in _rows(config, setting)]
+    return [row for setting in ALL for row in _rows(config, setting)]
 
 
 def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[EffectiveSetting]:

@@ -51,9 +51,13 @@ class KnownStores:
         except (OSError, ValueError, TypeError, RecursionError) as error:
             logger.error("cannot read the list of known stores: %s: %s", self._path, error)
 
+    def has(self, name: str) -> bool:
+        """True if the virtual host `name` has had a store."""
+        return directory_name(name) in self._names
+
     def missing(self, name: str, path: Path, queues: Iterable[int]) -> list[StoreFileError]:
         """Return what is missing of the store of the virtual host `name` in `path`, which has `queues`."""
-        if directory_name(name) not in self._names:
+        if not self.has(name):
             return []
         named = tuple(sorted(queues)[:CATALOG_QUEUES_MAX])
         return [StoreFileError(file, 0, reason, queues=named) for file, reason in _missing(path)]

@@ -150,7 +150,7 @@ class LinkDryRun:
                 targets=tuple(map(parse_target, uris)),
                 uris=tuple(map(uri_without_credentials, uris)),
                 name="Dry run of a shovel",
-                user=parameter_user(user.name),
+                user=parameter_user(user.identity),
             )
             try:
                 found = await connect(self._dialer, endpoint, ConnectionListener())
@@ -169,7 +169,7 @@ class LinkDryRun:
                 continue
             rights = None
             if found.target.is_local:
-                rights = Authorizer(grants_of(self._metadata, user), user.name, found.target.vhost)
+                rights = Authorizer(grants_of(self._metadata, user), user, found.target.vhost)
             end = _End(name, found.uri, found.connection, rights)
             steps.append(end.step("connect", "", StepState.EXISTS))
             try:

@@ -1,7 +1,7 @@
 """Events of shovels and federation links, with RabbitMQ's routing keys and headers; restarts are audited."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import cast
 
@@ -36,10 +36,11 @@ class LinkEvents:
         self._publisher = publisher
         self._static_shovels = static_shovels
 
-    def changed(self, status: LinkStatus) -> None:
+    def changed(self, ask_status: Callable[[], LinkStatus]) -> None:
         """`shovel.worker.status` or `federation.link.status`, or `….removed` if the link was stopped."""
         if not self._publisher.is_heard():
             return
+        status = ask_status()
         if status.key.kind is LinkKind.SHOVEL:
             self._shovel(status)
         else:

@@ -12,6 +12,7 @@ from warren.client.login import CAPABILITIES, EXTERNAL, PLAIN, ClientLogin
 from warren.client.uri import Target
 from warren.framing.driven_connection import LINK_CAPABILITY
 from warren.metadata.commands import INTERNAL_USER, OPERATOR
+from warren.metadata.identity import is_external, issuer_of, shown_name
 from warren.metadata.machine import Metadata
 from warren.session.connection import Connection
 from warren.session.peer import Peer
@@ -72,7 +73,9 @@ class LocalConnections:
         reason = "there is no such user"
         if user == INTERNAL_USER:
             reason = "who has set the shovel or upstream is not known: it has to be set again"
-        raise BrokerRefused(f"login of user '{user}' at {_WHERE}: {reason}")
+        elif is_external(user):
+            reason = f"a link has the rights of users of the broker, and this one is of {issuer_of(user)}"
+        raise BrokerRefused(f"login of user '{shown_name(user)}' at {_WHERE}: {reason}")
 
     def server(self, user: str | None, protocol: AmqpProtocol) -> Connection:
         """Create the broker's end on `protocol`, for `user`; None for whoever logs in with a password."""

@@ -5,15 +5,20 @@ import logging
 import shlex
 from pathlib import Path
 
+from warren.cluster.metadata_peers import MetadataPeers
 from warren.journal.file_format import JournalError
-from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.journal import Journal
+from warren.journal.journal_dependencies import JournalDependencies
 from warren.journal.log_reader import RecoveredLog
+from warren.journal.message_codec import MessageCodec
 from warren.journal.parameter_cipher import undecrypted_parameters
-from warren.journal.recovery import doubt_numbers, recover
+from warren.journal.recovery import doubt_numbers, find_older, recover
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.node.errors import BootRefused
+from warren.node.node_identity import MembershipPhase
 from warren.node.quarantine import Quarantine, finish_removals
+from warren.node.store_reaches import forget_metadata, metadata_reached
 from warren.node.vhost_folders import VHOSTS
 from warren.runtime.clock import Clock
 from warren.runtime.disk import DirectoryDisk
@@ -28,6 +33,11 @@ logger = logging.getLogger("warren.journal")
 _NAME = "metadata"
 # The key with which secrets in the metadata are encrypted.
 _KEY = "secret.key"
+# What becomes of a member without its part of the log.
+_REJOIN = (
+    "forget this node on another member (warren cluster forget), start it with another data directory, and "
+    "let it join again"
+)
 # Interval at which the journal checks whether to sync the high-water mark.
 _MAINTENANCE_S = 1.0
 
@@ -42,11 +52,12 @@ class MetadataJournal:
         *,
         is_damage_skipped: bool,
         incarnation: Incarnation = FIRST_INCARNATION,
+        membership: MembershipPhase | None = None,
     ) -> None:
         """Read the metadata; raises BootRefused if that is impossible, or data are missing."""
         self.data = data
         self._path = data / _NAME
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         self._worker = WorkerThread(_NAME)
         self.metadata = Metadata()
         self.quarantine = Quarantine(data, self.metadata)
@@ -54,9 +65,14 @@ class MetadataJournal:
             make_directory(self._path)
             self._disk = DirectoryDisk(self._path, loop, self._worker)
             cipher = SecretKey(read_or_create_key(data / _KEY))
-            found = recover(self._disk, self.metadata, cipher)
+            found = recover(self._disk, self.metadata, cipher, node=incarnation.node)
+            if found.loss is None and not found.damage:
+                found.loss = find_older(found, metadata_reached(data))
+            # True if others vote as well: what they agree on is not changed beside the log.
+            others = {*found.configuration.members} - {incarnation.node}
+            self.is_shared = membership is not None or bool(others)
             self._judge(found, is_damage_skipped=is_damage_skipped)
-            self._begin(found)
+            self._begin(found, is_member=membership is MembershipPhase.JOINED)
             for parameter in undecrypted_parameters(self.metadata):
                 logger.error(
                     "%s cannot be decrypted with %r, which is missing or another one: restore that file from "
@@ -67,6 +83,8 @@ class MetadataJournal:
         except OSError as error:
             reason = error.strerror or str(error)
             raise BootRefused(f"cannot read the metadata in {str(self._path)!r}: {reason}") from error
+        # The way to the other members of a cluster.
+        self.peers = MetadataPeers(MessageCodec(cipher))
         self.journal = Journal(
             self.metadata,
             self._disk,
@@ -77,6 +95,9 @@ class MetadataJournal:
                 report=self._report,
                 cipher=cipher,
                 incarnation=incarnation,
+                others=self.peers,
+                report_error=_report_error,
+                is_joining=membership is MembershipPhase.JOINING,
             ),
             found,
         )
@@ -107,14 +128,23 @@ class MetadataJournal:
         for error in [*found.damage, *([loss] if loss is not None else [])]:
             logger.error("metadata in %r: %s", str(self._path), error)
         is_meant = is_damage_skipped and (loss is None or loss.is_end)
+        if self.is_shared and (found.damage or loss is not None):
+            # It may have voted for, or acknowledged, what it does not know any more.
+            fault = found.damage[0] if found.damage else loss
+            raise BootRefused(f"metadata in {str(self._path)!r}: {fault}; nothing was changed: {_REJOIN}")
         if found.damage and not is_meant:
             more = f", and {len(found.damage) - 1} more" if found.damage[1:] else ""
             raise BootRefused(self._refusal(found.damage[0], more))
         if loss is not None and not is_meant:
             raise BootRefused(self._refusal(loss))
 
-    def _begin(self, found: RecoveredLog) -> None:
+    def _begin(self, found: RecoveredLog, *, is_member: bool) -> None:
         """Begin the journal with what was read; raises OSError, and BootRefused if data are missing."""
+        if is_member and not found.is_there:
+            raise BootRefused(
+                f"the metadata in {str(self._path)!r} are missing, and this member of a cluster does not "
+                f"know any more what it has agreed on with others: {_REJOIN}"
+            )
         vhosts = self.data / VHOSTS
         if not found.is_there and vhosts.exists() and any(vhosts.iterdir()):
             raise BootRefused(
@@ -125,6 +155,7 @@ class MetadataJournal:
         if found.damage or found.loss is not None:
             self.quarantine.keep_metadata(self._path)
             doubt_numbers(self.metadata, found)
+            forget_metadata(self.data, self._loop, self._worker)
         finish_removals(self.data, self.metadata)
 
     def _refusal(self, error: JournalError, more: str = "") -> str:
@@ -142,3 +173,8 @@ class MetadataJournal:
                 "cannot write the metadata: %s; durable objects cannot be changed until this succeeds",
                 error.strerror or error,
             )
+
+
+def _report_error(error: Exception) -> None:
+    """Log what the command of another node has raised here."""
+    logger.critical("internal error of a change of the metadata", exc_info=error)

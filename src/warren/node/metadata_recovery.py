@@ -8,12 +8,14 @@ from pathlib import Path
 
 from warren.journal.file_format import NAME, JournalError
 from warren.journal.high_water_mark import HighWaterMarkFile
-from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.journal import Journal
+from warren.journal.journal_dependencies import JournalDependencies
 from warren.journal.log_reader import RecoveredLog
-from warren.journal.recovery import doubt_numbers, find_loss, read_log
+from warren.journal.recovery import doubt_numbers, find_loss, find_older, read_log
 from warren.metadata.machine import Metadata
 from warren.node.quarantine import Quarantine
-from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name
+from warren.node.store_reaches import forget_metadata, metadata_reached
+from warren.node.vhost_folders import STREAMS, VHOSTS, directory_name, is_deleted
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
 from warren.runtime.randomness import random_bytes
@@ -117,8 +119,9 @@ def apply_choice(data: Path, choice: RecoveryChoice, stored: list[StoredQueue]) 
         closing(DirectoryDisk(folder, loop, worker)) as disk,
     ):
         Journal(choice.metadata, disk, dependencies, choice.found).begin()
-    if failures:
-        raise failures[0]
+        if failures:
+            raise failures[0]
+        forget_metadata(data, loop, worker)
 
 
 def _choice(name: str, data: Path, file: Path | None) -> RecoveryChoice:
@@ -136,7 +139,7 @@ def _choice(name: str, data: Path, file: Path | None) -> RecoveryChoice:
     except JournalError as error:
         return RecoveryChoice(name=name, metadata=metadata, found=found, error=str(error))
     if file is not None:
-        found.loss = find_loss(found, is_mark_there=True)
+        found.loss = find_loss(found, is_mark_there=True) or find_older(found, metadata_reached(data))
         return RecoveryChoice(name=name, metadata=metadata, found=found)
     return RecoveryChoice(
         name=name, metadata=metadata, found=found, error="all queues, users and virtual hosts are forgotten"
@@ -145,7 +148,7 @@ def _choice(name: str, data: Path, file: Path | None) -> RecoveryChoice:
 
 def _stored_queues(vhosts: Path) -> Iterator[StoredQueue]:
     for path in sorted(vhosts.iterdir()) if vhosts.exists() else ():
-        if not path.is_dir() or path.name.endswith(DELETED):
+        if not path.is_dir() or is_deleted(path):
             continue
         for folder, survey in ((path, survey_store), (path / STREAMS, survey_streams)):
             if folder.exists():

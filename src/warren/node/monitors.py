@@ -11,6 +11,7 @@ from warren.flow.queue_memory import queue_memory
 from warren.limits import DISK_CHECK_MS_MAX, MEMORY_CHECK_MS_MAX, TRIM_MS
 from warren.node import settings
 from warren.node.config import Config
+from warren.runtime.timers import aligned
 
 logger = logging.getLogger("warren.alarms")
 
@@ -197,8 +198,10 @@ class Monitors:
         self._timers.clear()
 
     def _check(self, monitor: Monitor) -> None:
-        delay = monitor.check() / 1000
-        self._timers[monitor] = asyncio.get_running_loop().call_later(delay, self._check, monitor)
+        delay_s = monitor.check() / 1000
+        loop = asyncio.get_running_loop()
+        due = aligned(loop.time() + delay_s, min(delay_s, 1.0))
+        self._timers[monitor] = loop.call_at(due, self._check, monitor)
 
 
 def memory_total(config: Config, probe: ResourceProbe) -> int:

@@ -6,7 +6,7 @@ a key can change what clients observe; a key that RabbitMQ does not have either 
 
 REASONS: dict[str, tuple[str, ...]] = {
     "it configures Erlang, which Warren does not use": (
-        "erlang", "distribution", "net_ticktime", "mnesia_table_loading_retry_limit",
+        "erlang", "distribution", "mnesia_table_loading_retry_limit",
         "mnesia_table_loading_retry_timeout", "hipe_compile", "delegate_count", "background_gc_enabled",
         "background_gc_target_interval", "default_worker_pool_size", "sysmon_handler", "socket_writer",
         "vm_memory_calculation_strategy", "khepri_default_timeout", "memory_monitor_interval",
@@ -16,11 +16,35 @@ REASONS: dict[str, tuple[str, ...]] = {
         "tcp_listen_options.low_watermark", "ranch_connection_max", "khepri_leader_wait_retry_timeout",
         "metadata_store", "credit_flow_default_credit", "web_dispatch",
     ),
-    "clustering is not supported": (
-        "cluster_formation", "cluster_keepalive_interval", "cluster_partition_handling",
+    "nodes know by other means, and at fixed intervals, that others are there": (
+        "cluster_keepalive_interval", "net_ticktime",
+    ),
+    "the node listens to others on one port, distribution.listener.port_range.min": (
+        "distribution.listener.port_range.max",
+    ),
+    "only the seed begins a cluster, so that starts need no delay and no lock": (
+        "cluster_formation.randomized_startup_delay_range", "cluster_formation.internal_lock_retries",
+        "cluster_formation.lock_retry_limit", "cluster_formation.lock_retry_timeout",
+    ),
+    "a member that is gone is removed from a cluster only by a command": (
+        "cluster_formation.node_cleanup",
+    ),
+    "every member of a cluster has a disk": (
+        "cluster_formation.node_type",
+    ),
+    "the backend is not supported: set cluster_formation.peer_discovery_backend = dns": (
+        "cluster_formation.k8s", "cluster_formation.kubernetes", "cluster_formation.aws",
+        "cluster_formation.consul", "cluster_formation.etcd",
+    ),
+    "no member of a cluster decides against the majority, so that nothing has to be healed": (
+        "cluster_partition_handling.pause_if_all_down.recover",
+    ),
+    "nodes of a cluster are not registered elsewhere": (
+        "cluster_formation.registration",
+    ),
+    "clusters of Warren do not have it": (
         "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "raft", "quorum_queue", "aws",
-        "queue_leader_locator", "queue_master_locator", "cluster_queue_limit", "cluster_exchange_limit",
-        "cluster_tags", "node_tags",
+        "cluster_queue_limit", "cluster_exchange_limit", "cluster_tags", "node_tags",
     ),
     "the message store is a different one": (
         "classic_queue", "message_store_shutdown_timeout", "queue_index_embed_msgs_below",

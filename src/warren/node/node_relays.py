@@ -6,8 +6,9 @@ from collections.abc import Callable, Coroutine, Mapping
 
 from warren.federation.federated_exchanges import FederatedExchanges, FederationDependencies
 from warren.federation.federated_queues import FederatedQueues
-from warren.federation.link_rights import LinkRights
+from warren.federation.link_rights import check_publish
 from warren.management.relay_view import RelayView
+from warren.metadata.events import Event, MemberRemoved
 from warren.metadata.parameters import CLUSTER_NAME
 from warren.metrics.sampler import series_of
 from warren.metrics.time_series import TimeSeries
@@ -21,10 +22,12 @@ from warren.node.link_events import LinkEvents
 from warren.node.local_connections import LocalConnections
 from warren.node.node_dialer import NodeDialer
 from warren.node.static_shovels import static_shovels
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
+from warren.relay.attempts import LinkAttempts
 from warren.relay.link import Link, LinkDependencies
+from warren.relay.link_rights import LinkRights, check_user
 from warren.relay.links import Links
-from warren.relay.status import LinkKey, LinkState
+from warren.relay.status import LinkKey, LinkKind, LinkState
 from warren.shovel.shovel_links import ShovelDependencies, ShovelLinks
 from warren.transport.outgoing import OutgoingConnections
 from warren.transport.protocol import LoopContext
@@ -52,6 +55,7 @@ class NodeRelays:
         )
         self.links = Links(broker.name)
         self._events = LinkEvents(broker.metadata, broker.server.event_publisher, static.definitions)
+        self._attempts = LinkAttempts(broker.turn, _after)
         self._shovels = ShovelLinks(
             ShovelDependencies(
                 metadata=broker.metadata,
@@ -73,11 +77,26 @@ class NodeRelays:
         )
         self._federated_exchanges = FederatedExchanges(federation)
         self._federated_queues = FederatedQueues(federation, self._find_queue)
-        self._link_rights = LinkRights(broker.metadata, self.links, broker.server.later)
+        self._link_rights = LinkRights(broker.metadata, self.links, broker.server.later, self._check_rights)
         self._is_started = False
+        self._is_stopping = False
 
     def start(self) -> None:
-        """Start all links; call it when clients can connect, since a link may connect to its own node."""
+        """Start all links that this node is to run, at present or later.
+
+        Call it when clients can connect, since a link may connect to its own node.
+        """
+        self._broker.metadata.listen(self._member_removed, (MemberRemoved,))
+        self._start_if_first()
+
+    def _member_removed(self, _: Event) -> None:
+        self._broker.server.later(lambda _: self._start_if_first())
+
+    def _start_if_first(self) -> None:
+        """Start the links if this node is the first member of its cluster, so that nobody else runs them."""
+        members = self._broker.metadata.members.by_id
+        if self._is_started or self._is_stopping or (members and min(members) != self._broker.node_id):
+            return
         self._is_started = True
         self._shovels.start()
         self._federated_exchanges.start()
@@ -86,6 +105,7 @@ class NodeRelays:
 
     async def stop(self) -> None:
         """Stop all links, each within a bounded time; none is started any more."""
+        self._is_stopping = True
         if self._is_started:
             self._federated_exchanges.stop()
             self._federated_queues.stop()
@@ -101,6 +121,7 @@ class NodeRelays:
         return RelayView(
             statuses=lambda: self.links.statuses().values(),
             link_keys=lambda: [link.key for link in self.links],
+            state=self.links.state,
             status=self.links.status,
             history=self._history,
             restart=self._restart,
@@ -113,13 +134,21 @@ class NodeRelays:
         link = self.links.get(key)
         return None if link is None else series_of(link)
 
+    def _check_rights(self, link: Link) -> None:
+        """Raise BrokerRefused if the user of `link` may not do what it does here."""
+        metadata = self._broker.metadata
+        if link.key.kind is LinkKind.SHOVEL:
+            check_user(metadata, link.user)
+        else:
+            check_publish(metadata, link.user, link.key)
+
     def _restart(self, key: LinkKey, user: str) -> bool:
         if self.links.get(key) is None:
             return False
         self._events.restarted(key, user)
         return self.links.restart(key)
 
-    def _find_queue(self, vhost: str, name: str) -> LocalQueue | None:
+    def _find_queue(self, vhost: str, name: str) -> VhostQueue | None:
         """The live queue `name` of `vhost`, if there is one now."""
         services = self._broker.server.vhost_services.get(vhost)
         return None if services is None else services.vhost.queues.get(name)
@@ -131,28 +160,29 @@ class NodeRelays:
     def _link_dependencies(self, category: str) -> LinkDependencies:
         """What links need, with a log of their own."""
         logger = logging.getLogger(f"warren.{category}")
-        loop = asyncio.get_running_loop()
 
         def log(level: str, text: str, fields: Mapping[str, object]) -> None:
             logger.log(logging.getLevelNamesMapping()[level.upper()], "%s", text, extra={"fields": fields})
-
-        def after(ms: int, action: Callable[[], None]) -> None:
-            loop.call_later(ms / 1000, action)
 
         def changed(link: Link) -> None:
             level = _LEVELS.get(link.state, logging.INFO)
             logger.log(
                 level, "%s '%s' of vhost '%s' is %s", category, link.key.name, link.key.vhost, link.state
             )
-            self._events.changed(link.status())
+            self._events.changed(link.status)
 
         return LinkDependencies(
             dialer=self.dialer,
             turn=self._broker.turn,
-            after=after,
+            after=_after,
             log=log,
+            attempts=self._attempts,
             changed=changed,
         )
+
+
+def _after(ms: int, action: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(ms / 1000, action)
 
 
 async def _completed(coroutine: Coroutine[Pending, None, None], then: Callable[[], None]) -> None:

@@ -27,7 +27,15 @@ from msgspec.structs import replace
 from warren.management.quarantine_view import QuarantinedItem
 from warren.metadata.machine import Metadata
 from warren.node.acknowledgement import Acknowledgements
-from warren.node.vhost_folders import DELETED, STREAMS, VHOSTS, directory_name, name_in, set_aside
+from warren.node.vhost_folders import (
+    QUARANTINE,
+    STREAMS,
+    VHOSTS,
+    directory_name,
+    is_deleted,
+    name_in,
+    set_aside,
+)
 from warren.runtime.locked_directory import make_directory
 from warren.runtime.read_only_disk import ReadOnlyDisk
 from warren.store.recovered_queue import RecoveredQueue
@@ -36,7 +44,6 @@ from warren.store.survey import MessageTotals, queue_totals, sum_totals, survey_
 
 logger = logging.getLogger("warren.quarantine")
 
-_FOLDER = "quarantine"
 _METADATA = "metadata"
 # The name of this directory in older versions.
 _LOST = ".lost"
@@ -67,7 +74,7 @@ class Quarantine:
 
     def __init__(self, data: Path, metadata: Metadata) -> None:
         self._data = data
-        self._folder = data / _FOLDER
+        self._folder = data / QUARANTINE
         self._metadata = metadata
         self._known = Acknowledgements(self._folder)
         # By id: the items in the folder, and those in stores.
@@ -115,7 +122,7 @@ class Quarantine:
         for path in _folders(vhosts):
             if path.name in known:
                 continue
-            if path.name.endswith(DELETED):
+            if is_deleted(path):
                 logger.warning("vhost '%s' was deleted: removing its messages in %s", name_in(path), path)
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -1,7 +1,8 @@
-"""Every setting, declared once: its key, its default, how it is parsed, and its description.
+"""The settings of a node, each declared once: its key, its default, how it is parsed, and its description.
 
-The keys are RabbitMQ's wherever it has one. `no_effect.py` lists those that are only accepted. Each
-description stands alone: the settings reference and `warren serve --help-all` show it without the others.
+The keys are RabbitMQ's wherever it has one. `cluster_settings.py` has those of a cluster, `all_settings.py`
+all, and `no_effect.py` lists keys that are only accepted. Each description stands alone: the settings
+reference and `warren serve --help-all` show it without the others.
 """
 
 from warren import limits
@@ -10,10 +11,7 @@ from warren.access.passwords import ARGON2ID, SHA256, SHA512
 from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.setting_types import (
     Family,
-    HttpPortKeys,
     Setting,
-    SocketKeys,
-    TlsKeys,
     http_port_keys,
     socket_keys,
     tls_keys,
@@ -109,6 +107,11 @@ SKIP_DAMAGE = Setting(
     "metadata.skip_damage", False, boolean,
     "start although a part of the metadata cannot be read, without the queues, users and other objects in "
     "it; the messages of such queues are kept",
+)  # fmt: skip
+ACCEPT_OLDER_STORES = Setting(
+    "stores.accept_older", False, boolean,
+    "start a virtual host although its directory is an older copy than the metadata, with the messages that "
+    "the copy has; set it for one start",
 )  # fmt: skip
 # `transient` and `persistent` are RabbitMQ's older names of `continue` and `stop_node`.
 VHOST_FAILURE_STOPS = Setting(
@@ -282,6 +285,11 @@ OAUTH2_SCOPE_PREFIX = Setting(
 OAUTH2_VERIFY_AUDIENCE = Setting(
     "auth_oauth2.verify_aud", True, boolean,
     "require that the audience (`aud`) of a token contains `auth_oauth2.resource_server_id`",
+)  # fmt: skip
+OAUTH2_LIFETIME: Setting[int | None] = Setting(
+    "auth_oauth2.token_lifetime_max", limits.TOKEN_LIFETIME_S, unless(("infinity",), integer(1)),
+    "seconds for which a token without an expiry (`exp`) is valid from its issue (`iat`), or without that "
+    "from the login; `infinity`: for ever",
 )  # fmt: skip
 OAUTH2_NAME_CLAIMS: Family[str] = Family(
     "auth_oauth2.preferred_username_claims", {}, text,
@@ -587,13 +595,4 @@ DISK_RELATIVE: Setting[float | None] = Setting(
 
 STATIC_SHOVELS: Family[str] = Family(
     "shovel", {}, text, "static shovels: `shovel.NAME.KEY`; all of them: `shovel.topology.predeclared`"
-)
-# Each setting once, although some have two names in this module.
-ALL: tuple[Setting[object] | Family[object], ...] = tuple(
-    {
-        one.key: one
-        for value in dict(globals()).values()
-        for one in (value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys)) else (value,))
-        if isinstance(one, (Setting, Family))
-    }.values()
 )

@@ -15,6 +15,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,15 +24,18 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from warren.flow.credit import PublishCredit
-from warren.limits import QUEUE_MEMORY_MAX, STREAM_DAMAGE_LOGGED_MAX
+from warren.limits import QUEUE_MEMORY_MAX
 from warren.management.managed_node import Loss
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
+from warren.metadata.records import QueueRecord
 from warren.model.arguments import QUORUM
+from warren.model.confirm_listener import ConfirmListener
 from warren.node.known_stores import KnownStores
 from warren.node.loss_file import LossFile
 from warren.node.quarantine import Quarantine
+from warren.node.recovery_log import RecoveryProgress, StreamDamageLog
 from warren.node.vhost_folders import METADATA, NAME, STREAMS, VHOSTS, directory_name, set_aside
-from warren.queues.quorum.quorum_queue import ONLY_REPLICA
 from warren.queues.quorum.raft_storage import PAYLOAD_VERSIONS
 from warren.runtime.clock import wall_ms
 from warren.runtime.disk import DirectoryDisk
@@ -45,6 +49,9 @@ from warren.runtime.worker_thread import WorkerThread
 from warren.session.vhost_services import VhostServices
 from warren.store.disk import TRANSIENT_ERRNOS, Disk
 from warren.store.message_store import MessageStore
+from warren.store.reach import FOLDER as REACHED
+from warren.store.reach import NAME as REACH
+from warren.store.reach import ReachFile, StoreReach
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
 from warren.store.segment import StoreFileError
@@ -65,8 +72,6 @@ _RETRY_S = 1.0
 _SETTLED_S = 0.02
 # Interval at which queues release the memory of messages that have been written since.
 _MAINTENANCE_S = 1.0
-# Interval of progress messages during a long recovery.
-_PROGRESS_S = 1.0
 # Errors of a system without a free file descriptor.
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 # The consequence of a full disk, for the message store and the stream store of a virtual host.
@@ -84,6 +89,9 @@ class VhostStore:
     persistent: "_StoreHandle[MessageStore]"
     transient: "_StoreHandle[MessageStore]"
     streams: "_StoreHandle[StreamStore]"
+    # How far it has come, as far as others know.
+    reach: StoreReach
+    reach_disk: DirectoryDisk
     # Messages of queues that the metadata do not name and no command has deleted, by number.
     orphaned: dict[int, dict[int, RecoveredQueue]]
     # Parts that could not be read.
@@ -96,6 +104,10 @@ class VhostStore:
     def stores(self) -> Stores:
         """The stores that its queues use."""
         return Stores(self.persistent.store, self.transient.store)
+
+    def note_reach(self) -> None:
+        """Record how far the store and the metadata have come."""
+        self.reach.note(self.persistent.store.written)
 
     @property
     def failure(self) -> Exception | None:
@@ -125,19 +137,34 @@ class Storage:
     """The stores of one node, by the name of their virtual host."""
 
     def __init__(
-        self, folder: Path, metadata: Metadata, quarantine: Quarantine, on_attached: Callable[[], None]
+        self,
+        folder: Path,
+        metadata: Metadata,
+        quarantine: Quarantine,
+        on_attached: Callable[[], None],
+        *,
+        node: int = NODE_ALONE,
+        metadata_index: Callable[[], int] = lambda: 0,
+        is_older_accepted: bool = False,
     ) -> None:
-        """Open nothing yet; the stores are in `folder`. Belongs to the running loop.
+        """Open nothing yet; the stores of `node` are in `folder`. Belongs to the running loop.
+
+        `metadata_index` returns the last change of the metadata that is synced; with `is_older_accepted` a
+        store that is an older copy is opened.
 
         `on_attached` is called after a store is attached; `quarantine` registers messages without a queue.
         """
         self.path = folder / VHOSTS
         self._metadata = metadata
+        self._node = node
         self._quarantine = quarantine
         self._on_attached = on_attached
         # Losses found in the stores.
         self.losses = LossFile(folder, self._queue_name)
         self._known = KnownStores(folder / METADATA, metadata.vhosts.by_name)
+        self._reached_path = folder / METADATA / REACHED
+        self._metadata_index = metadata_index
+        self._is_older_accepted = is_older_accepted
         self._loop = asyncio.get_running_loop()
         # One thread writes the batches of all virtual hosts, as they share the device: while one batch syncs,
         # the others gather. If the writer does that, the worker performs the other syncs, as when a segment
@@ -174,6 +201,7 @@ class Storage:
         for handle in vhost_store.handles:
             handle.port.is_over = True
             await handle.disk.close_after_jobs()
+        vhost_store.reach_disk.close()
 
     def _recover(
         self, name: str, failed: Callable[[Exception], None], *, has_failed_before: bool
@@ -182,32 +210,37 @@ class Storage:
         path = self.path_of(name)
         numbers, streams = (self._numbers(name, is_stream=is_stream) for is_stream in (False, True))
         missing = self._known.missing(name, path, numbers | streams)
-        for folder in (self.path, path, path / _STAGED, path / STREAMS):
+        for folder in (self.path, path, path / _STAGED, path / STREAMS, self._reached_path):
             make_directory(folder)
         port = _LoopStorePort(self._loop, name, failed, _NO_CONFIRMS)
         disk = self._disk(path, port)
+        reach_disk = self._disk(self._reached_path, port)
         started = time.monotonic()
         was_deleted = self._metadata.was_deleted
-        dependencies = RecoveryDependencies(
-            random_bytes=random_bytes,
-            has_queue=lambda number: number in numbers or not was_deleted(number),
-            progress=_Progress(name).tell,
-            replicas=self._replicas(name),
-            missing=missing,
-            payload_versions=PAYLOAD_VERSIONS,
-        )
         try:
             if has_failed_before:
                 disk.drop_page_cache()
+            reach = self._reach(name, disk, reach_disk)
+            dependencies = RecoveryDependencies(
+                random_bytes=random_bytes,
+                has_queue=lambda number: number in numbers or not was_deleted(number),
+                progress=RecoveryProgress(name).tell,
+                replicas=self._replicas(name),
+                missing=missing,
+                reach=reach,
+                payload_versions=PAYLOAD_VERSIONS,
+            )
             recovered = open_store(disk, port, dependencies)
             (path / NAME).write_text(name + "\n", "utf-8", "surrogateescape")
             transient = self._transient_store(
                 path / _TRANSIENT, _LoopStorePort(self._loop, name, failed, _NO_PAGING)
             )
             opened = self._streams(name, streams, _LoopStorePort(self._loop, name, failed, _NO_CONFIRMS))
+            reach.opened(recovered.store.written)
             self._known.add(name)
         except BaseException:
             disk.close()
+            reach_disk.close()
             raise
         port.store = recovered.store
         persistent = _StoreHandle(recovered.store, disk, port)
@@ -219,10 +252,22 @@ class Storage:
             persistent=persistent,
             transient=transient,
             streams=opened[1],
+            reach=reach,
+            reach_disk=reach_disk,
             orphaned=orphaned,
             damage=[*missing, *recovered.damage, *opened[0]],
             count=count,
             seconds=seconds,
+        )
+
+    def _reach(self, name: str, disk: DirectoryDisk, reach_disk: DirectoryDisk) -> StoreReach:
+        """Read how far the store of `name` has come."""
+        return StoreReach(
+            ReachFile(disk, REACH),
+            ReachFile(reach_disk, directory_name(name)),
+            self._metadata_index,
+            is_known=self._known.has(name),
+            is_older_accepted=self._is_older_accepted,
         )
 
     def _disk(self, path: Path, port: "_LoopStorePort") -> DirectoryDisk:
@@ -261,6 +306,7 @@ class Storage:
         self._open[name] = vhost_store
         for handle in vhost_store.handles:
             handle.port.credit = services.credit
+            handle.port.note_failure = services.vhost.note_failure
         vhost_store.stores.queue_memory_max = self.queue_memory
         services.vhost.attach_store(vhost_store.stores)
         services.vhost.attach_stream_store(vhost_store.streams.store)
@@ -298,6 +344,8 @@ class Storage:
         """
         self.losses.forget(name)
         self._known.forget(name)
+        with suppress(OSError):
+            (self._reached_path / directory_name(name)).unlink()
         vhost_store = self._open.pop(name, None)
         self._quarantine.unpin(name)
         return self._destroy(vhost_store, self._set_aside(name))
@@ -332,6 +380,7 @@ class Storage:
             # A failed store ignores calls, and has nothing left to write.
             if not handle.port.is_over:
                 await self._write_rest(name, handle.store)
+        vhost_store.note_reach()
         await self.abandon(vhost_store)
 
     async def _write_rest(self, name: str, store: MessageStore | StreamStore) -> None:
@@ -352,20 +401,31 @@ class Storage:
     def _maintain(self) -> None:
         for vhost_store in self._open.values():
             vhost_store.stores.maintain()
+            vhost_store.note_reach()
             vhost_store.streams.store.maintain(wall_ms())
 
     def _numbers(self, name: str, *, is_stream: bool) -> set[int]:
-        """Return the numbers of the queues of `name` that are streams, or that are not."""
-        vhost = self._metadata.vhost(name)
-        # Iterates over a copy: queues may be declared and deleted in another thread meanwhile.
-        queues = [] if vhost is None else list(vhost.topology.queues.values())
-        return {queue.stored_number for queue in queues if (queue.kind == "stream") == is_stream}
+        """Return the numbers of the queues of `name` on this node that are streams, or that are not."""
+        return {queue.stored_number for queue in self._queues(name) if (queue.kind == "stream") == is_stream}
 
     def _replicas(self, name: str) -> dict[int, int]:
         """Return the number of the replica that this node has of each quorum queue of `name`, by number."""
+        found = {
+            queue.stored_number: queue.replica_on(self._node)
+            for queue in self._queues(name)
+            if queue.kind == QUORUM
+        }
+        return {number: replica for number, replica in found.items() if replica}
+
+    def _queues(self, name: str) -> list[QueueRecord]:
+        """Return the queues of `name` whose home is this node, and all quorum queues.
+
+        Of a quorum queue a replica may be here, or may have been here while this node was down.
+        """
         vhost = self._metadata.vhost(name)
+        # Iterates over a copy: queues may be declared and deleted in another thread meanwhile.
         queues = [] if vhost is None else list(vhost.topology.queues.values())
-        return {queue.stored_number: ONLY_REPLICA for queue in queues if queue.kind == QUORUM}
+        return [queue for queue in queues if queue.home == self._node or queue.kind == QUORUM]
 
     def _queue_name(self, vhost: str, number: int) -> str:
         """Return the name of the queue with `number`; `#number` if it does not exist any more."""
@@ -408,6 +468,8 @@ class _LoopStorePort(StorePort):
         self.store: MessageStore | StreamStore | None = None
         # Of the virtual host, once it is running.
         self.credit: PublishCredit | None = None
+        # Logs and counts what is no error of the store.
+        self.note_failure: Callable[[str, Exception], None] | None = None
         self._is_behind = False
         # True while a delayed commit of settled messages is scheduled.
         self._is_settling = False
@@ -449,6 +511,11 @@ class _LoopStorePort(StorePort):
         if self.credit is not None and self._is_behind:
             self._is_behind = False
             self.credit.renew(for_all=self.is_transient)
+
+    def listener_failed(self, listener: ConfirmListener, error: Exception) -> None:
+        if self.note_failure is None:
+            raise error
+        self.note_failure(f"a confirm to {type(listener).__name__} in vhost '{self._name}' has failed", error)
 
     def unreadable(self, error: OSError | StoreFileError) -> None:
         self._fail(error)
@@ -500,43 +567,11 @@ def _opened_streams(
     name: str, disk: Disk, port: _LoopStorePort, numbers: set[int], *, losses: LossFile | None = None
 ) -> RecoveredStreams:
     """Return the streams with these `numbers` that have files on `disk`."""
-    files = StreamLogDependencies(disk=disk, random_bytes=random_bytes, report=_Reporter(name, losses).report)
+    report = StreamDamageLog(name, losses).report
+    files = StreamLogDependencies(disk=disk, random_bytes=random_bytes, report=report)
     opened = open_streams(files, port, numbers.__contains__)
     port.store = opened.store
     return opened
-
-
-class _Reporter:
-    """Logs unreadable parts of streams, once for each place, however many readers find it."""
-
-    def __init__(self, name: str, losses: LossFile | None = None) -> None:
-        self._name = name
-        self._losses = losses
-        self._told: set[str] = set()
-
-    def report(self, error: OSError | StoreFileError) -> None:
-        if self._losses is not None and isinstance(error, StoreFileError) and str(error) not in self._told:
-            self._losses.add(self._name, [error])
-        text = str(error)
-        if text not in self._told and len(self._told) < STREAM_DAMAGE_LOGGED_MAX:
-            self._told.add(text)
-            logger.error(
-                "vhost '%s': a stream is damaged, readers skip the damaged messages: %s", self._name, text
-            )
-
-
-class _Progress:
-    """Logs the progress of a recovery that takes long."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._told = time.monotonic()
-
-    def tell(self, read: int, total: int) -> None:
-        now = time.monotonic()
-        if now - self._told >= _PROGRESS_S:
-            self._told = now
-            logger.info("vhost '%s': recovering, %d of %d MiB read", self._name, read >> 20, total >> 20)
 
 
 def missing_resource(error: OSError) -> str:

@@ -16,7 +16,9 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from warren.cluster.remote_queues import RemoteQueues
 from warren.limits import (
     CLOSED_PER_TURN,
     QUEUES_SHRUNK_PER_TURN,
@@ -26,6 +28,7 @@ from warren.limits import (
 )
 from warren.management.managed_node import Loss, VhostStatus
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutVhost, Reply
+from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
 from warren.model.coroutine_driver import Later
@@ -46,8 +49,10 @@ from warren.runtime.turns import in_pieces, piece_by_piece
 from warren.session.server import Server
 from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.staging.staging import Staging
+from warren.store.reach import OlderCopyError
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.segment import StoreFileError
+from warren.vhost.queue_home import QueueLocators
 
 logger = logging.getLogger("warren.tree")
 
@@ -57,6 +62,11 @@ _MS = 1000
 # Advice to the operator in log messages.
 _NEWER = "start the version of Warren that wrote it, or move the directory away to start without messages"
 _BROKEN = "check the disk, then run `warren vhosts restart` or restart the node"
+_OLDER = "nothing was changed"
+
+
+class _OlderCopy(PermanentFailure):
+    """The store of a virtual host is an older copy, and says itself what to do."""
 
 
 class TreeDependencies(Struct, frozen=True, kw_only=True):
@@ -75,6 +85,12 @@ class TreeDependencies(Struct, frozen=True, kw_only=True):
     # True if messages are stored: a virtual host starts only after the storage is open then.
     has_store: bool
     staging: Staging
+    # The settings of the node for the homes of queues.
+    locators: QueueLocators
+    # The queues of other nodes; None if there can be no others.
+    remote_queues: RemoteQueues | None = None
+    # The run of this node.
+    incarnation: Incarnation = FIRST_INCARNATION
 
 
 class SupervisionTree:
@@ -82,6 +98,7 @@ class SupervisionTree:
 
     def __init__(self, tree_dependencies: TreeDependencies) -> None:
         self._dependencies = tree_dependencies
+        tree_dependencies.server.wait_for_vhost = self.wait_until_started
         self._vhosts: dict[str, _VhostUnit] = {}
         # Deleted virtual hosts whose files are not deleted yet; the last of each name.
         self._leaving: dict[str, _VhostUnit] = {}
@@ -104,6 +121,13 @@ class SupervisionTree:
         if vhost is not None:
             await vhost.has_begun.wait()
 
+    async def wait_until_all_started(self) -> bool:
+        """Wait until each virtual host has started, has failed to start, or is deleted; True if it had to."""
+        starting = [vhost for vhost in self._vhosts.values() if not vhost.has_begun.is_set()]
+        for vhost in starting:
+            await vhost.has_begun.wait()
+        return bool(starting)
+
     def remove(self, name: str) -> None:
         """Remove the virtual host `name`, which was deleted."""
         vhost = self._vhosts.pop(name)
@@ -125,12 +149,15 @@ class SupervisionTree:
 
         Raises BootRefused if one stays down and the node has to end for that.
         """
+        # Those that other nodes create meanwhile begin by themselves.
+        vhosts = list(self._vhosts.items())
         self.storage = storage
-        for vhost in self._vhosts.values():
-            await vhost.start_with_node()
+        for name, vhost in vhosts:
+            if self._vhosts.get(name) is vhost:
+                await vhost.start_with_node()
 
     def disconnect(self, is_meant: Callable[[str, str], bool], reason: str) -> "asyncio.Future[None]":
-        """Close the connections that match user and virtual host, some in each turn; done when all are
+        """Close the connections that match identity and virtual host, some in each turn; done when all are
         closed.
 
         Closing begins after the change that caused it is complete.
@@ -138,7 +165,7 @@ class SupervisionTree:
         closes: list[Callable[[], None]] = [
             partial(connection.disconnect, reason)
             for connection in self._dependencies.server.all_connections()
-            if is_meant(connection.user, connection.vhost_name)
+            if is_meant(connection.identity, connection.vhost_name)
         ]
         return in_pieces(closes, CLOSED_PER_TURN, self._dependencies.later)
 
@@ -214,6 +241,14 @@ class VhostCreation:
             await self._tree.wait_until_started(command.name)
         return reply
 
+    async def is_outdated(self, index: int) -> bool:
+        """Wait until all is applied that was agreed on before, and virtual hosts have started by that.
+
+        True if it was not at `index`.
+        """
+        is_outdated = await self._proposals.is_outdated(index)
+        return await self._tree.wait_until_all_started() or is_outdated
+
 
 class _VhostUnit:
     """One virtual host as a supervised unit: its queues, its store and its connections."""
@@ -260,11 +295,18 @@ class _VhostUnit:
                 self.supervisor.down(self._judged(error))
         else:
             self._start_now(vhost_store)
+        finally:
+            self.has_begun.set()
 
     def shrinks(self) -> list[Callable[[], None]]:
-        """Return functions that reduce the memory of each queue; if one raises, the virtual host fails."""
-        queues = () if self._services is None else self._services.vhost.queues.values()
-        return [partial(contain, queue.shrink, self.supervisor.failed) for queue in queues]
+        """Return functions that reduce the memory of each queue; if one raises, the queue ends."""
+        if self._services is None:
+            return []
+        vhost = self._services.vhost
+        return [
+            partial(contain, queue.shrink, partial(vhost.end_failed, queue))
+            for queue in vhost.queues.values()
+        ]
 
     def discard(self, number: int, found: dict[int, RecoveredQueue]) -> None:
         """Release the messages `found` of the queue `number` in the store."""
@@ -288,6 +330,8 @@ class _VhostUnit:
             self._dependencies.server.vhost_services.pop(self.name, None)
             self._dependencies.staging.remove_vhost(self.name)
             services.close()
+            if self._dependencies.remote_queues is not None:
+                self._dependencies.remote_queues.vhost_ended(self.name)
         if self._streams is not None:
             self._streams.close()
         if self._expiry is not None:
@@ -350,7 +394,7 @@ class _VhostUnit:
             return
         logger.critical(
             "vhost '%s' is down, the other vhosts are running: %s; %s",
-            self.name, self._described(error), _NEWER if isinstance(error, PermanentFailure) else _BROKEN,
+            self.name, self._described(error), _advice(error),
         )  # fmt: skip
         if self._dependencies.on_down is not None:
             self._dependencies.on_down(f"vhost '{self.name}' is down: {self._described(error)}")
@@ -397,11 +441,21 @@ class _VhostUnit:
             after=self._after,
             turn=tree_dependencies.turn,
             node_name=tree_dependencies.node_name,
+            locators=tree_dependencies.locators,
+            incarnation=tree_dependencies.incarnation,
         )
+        remote_queues = tree_dependencies.remote_queues
+        if remote_queues is not None:
+            dependencies = replace(
+                dependencies,
+                remote_queue=remote_queues.queue,
+                remote_replies=remote_queues.replies,
+            )
         services = self._services = VhostServices.open(
             self.name, tree_dependencies.metadata, tree_dependencies.proposals, dependencies
         )
         services.vhost.set_discard_logger(logger.warning)
+        services.contain_failures(_log_failure, self.supervisor.failed)
         if vhost_store is not None:
             assert self._tree.storage is not None
             self._tree.storage.attach(services, vhost_store)
@@ -416,6 +470,8 @@ class _VhostUnit:
         self._dependencies.server.vhost_services[self.name] = services
         if self._tree.storage is not None:
             self._dependencies.staging.add_vhost(services, self._tree.storage.staged_path_of(self.name))
+        if self._dependencies.remote_queues is not None:
+            self._dependencies.remote_queues.vhost_began(self.name)
 
     def _after(self, pause_ms: int, action: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(pause_ms / _MS, action)
@@ -430,9 +486,22 @@ class _VhostUnit:
         """Convert `error` in opening a store into the failure that decides about a retry."""
         if isinstance(error, OSError) and is_full(error):
             return TemporaryFailure(f"{missing_resource(error)}: {error}", _FULL_RETRY_MS)
+        if isinstance(error, OlderCopyError):
+            return _OlderCopy(str(error))
         return PermanentFailure(str(error)) if isinstance(error, StoreFileError) else error
 
     def _described(self, error: Exception) -> str:
         storage = self._tree.storage
         where = "" if storage is None else f" (in {storage.path_of(self.name)})"
         return f"{str(error) or type(error).__name__}{where}"
+
+
+def _advice(error: Exception) -> str:
+    """What an operator does about a virtual host that is down because of `error`."""
+    if isinstance(error, _OlderCopy):
+        return _OLDER
+    return _NEWER if isinstance(error, PermanentFailure) else _BROKEN
+
+
+def _log_failure(text: str, error: Exception) -> None:
+    logger.error("%s: %s", text, str(error) or type(error).__name__, exc_info=error)

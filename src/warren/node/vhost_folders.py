@@ -8,6 +8,7 @@ from pathlib import Path
 # The directories of a node: metadata, and the stores of virtual hosts.
 METADATA = "metadata"
 VHOSTS = "vhosts"
+QUARANTINE = "quarantine"
 STREAMS = "streams"
 NAME = "name"
 # Suffix of the directory of a virtual host that was deleted by a command, until its files are deleted.
@@ -20,6 +21,11 @@ _numbers = count(1)
 def directory_name(name: str) -> str:
     """Return the name of the directory of the virtual host `name`."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:_DIGITS]
+
+
+def is_deleted(path: Path) -> bool:
+    """True if the directory `path` is the rest of a virtual host that was deleted."""
+    return path.name.endswith(DELETED)
 
 
 def name_in(path: Path) -> str:

@@ -7,12 +7,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from warren.cli.config import config
-from warren.node import settings
+from warren.node import cluster_settings, settings
+from warren.node.all_settings import ALL
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue, OneOf
 
 # Each file has every sixteenth setting: a file for each of them takes seconds.
 GROUPS = 16
+OF_CLUSTERS = [one for one in vars(cluster_settings).values() if isinstance(one, (Setting, Family))]
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_each_value_is_shown_with_its_source(file: str) -> None:
     assert rows["listeners.ssl"] == ("none", "default")
     assert rows["default_pass"] == ("********", f"{file}:3")
     assert "s3cret-marker" not in shown.output
-    assert set(rows) >= {setting.key for setting in settings.ALL if not isinstance(setting, Family)}
+    assert set(rows) >= {setting.key for setting in ALL if not isinstance(setting, Family)}
 
 
 def test_show_can_be_limited_to_changed_settings(file: str) -> None:
@@ -86,9 +88,9 @@ def test_shown_defaults_are_a_valid_file(tmp_path: Path) -> None:
 def test_shown_settings_are_a_valid_file(tmp_path: Path, group: int) -> None:
     changed = {
         setting.key + (".1" if isinstance(setting, Family) else ""): setting
-        for setting in settings.ALL[group::GROUPS]
-        # Which has several keys, and not any value.
-        if setting is not settings.STATIC_SHOVELS
+        for setting in ALL[group::GROUPS]
+        # Which have several keys, and values that depend on each other.
+        if setting is not settings.STATIC_SHOVELS and setting not in OF_CLUSTERS
     }
     path = tmp_path / "warren.conf"
     path.write_text("".join(f'{key} = "{chosen(setting)}"\n' for key, setting in changed.items()))
@@ -100,6 +102,46 @@ def test_shown_settings_are_a_valid_file(tmp_path: Path, group: int) -> None:
     assert {key: value for key, value in after.items() if key not in secret} == {
         key: value for key, value in before.items() if key not in secret
     }
+
+
+def test_shown_settings_of_a_cluster_are_a_valid_file(tmp_path: Path) -> None:
+    path = tmp_path / "warren.conf"
+    path.write_text(
+        "".join(
+            f"{key} = {value}\n"
+            for key, value in {
+                "node.name": "w1@h1", "cluster.listeners.tcp.internal": "10.0.0.1:7",
+                "distribution.listener.interface": "10.0.0.2", "distribution.listener.port_range.min": "8",
+                "cluster.advertised_host": "h1.example", "cluster.advertised_port": "9",
+                "cluster.ssl_options.cacertfile": "ca.pem", "cluster.ssl_options.certfile": "node.pem",
+                "cluster.ssl_options.keyfile": "node.key",
+                "cluster_formation.peer_discovery_backend": "rabbit_peer_discovery_classic_config",
+                "cluster_formation.classic_config.nodes.1": "w1@h1",
+                "cluster_formation.classic_config.nodes.2": "w2@h2:25673",
+                "cluster_formation.seed": "w2@h2", "cluster_formation.target_cluster_size_hint": "2",
+                "cluster_formation.discovery_retry_limit": "5",
+                "cluster_formation.discovery_retry_interval": "700",
+                "cluster_partition_handling": "pause_if_all_down",
+                "cluster_partition_handling.pause_if_all_down.nodes.1": "w2@h2",
+            }.items()
+        )
+    )  # fmt: skip
+    before = {
+        row["key"]: row["value"] for row in json.loads(run("show", "--config", str(path), "--json").stdout)
+    }
+    assert passes(tmp_path, run("show", "--config", str(path))) == before
+
+
+def test_settings_of_a_cluster_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "warren.conf"
+    path.write_text("cluster_formation.peer_discovery_backend = dns\ncluster_partition_handling = autoheal\n")
+    checked = run("check", str(path))
+    assert checked.exit_code == 1
+    assert "is dns, but cluster_formation.dns.hostname is not set" in checked.stderr
+    path.write_text("cluster_partition_handling = autoheal\n")
+    checked = run("check", str(path))
+    assert checked.exit_code == 0
+    assert "cluster_partition_handling: autoheal has the effect of ignore" in checked.stderr
 
 
 def test_without_configuration_nothing_is_changed() -> None:

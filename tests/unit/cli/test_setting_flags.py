@@ -14,6 +14,7 @@ from warren.cli.main import main
 from warren.cli.server import serve
 from warren.cli.setting_flags import FLAGS
 from warren.node import settings
+from warren.node.all_settings import ALL
 from warren.node.setting_types import Family, Setting
 
 
@@ -41,6 +42,8 @@ def sample(setting: Setting[object] | Family[object]) -> str:
         "internal",
         "x",
         "common_name",
+        "dns",
+        "warren@host1",
     ):
         try:
             setting.parse(text)
@@ -53,7 +56,7 @@ def sample(setting: Setting[object] | Family[object]) -> str:
 
 def test_every_setting_has_a_flag_of_its_own() -> None:
     keys = {setting.key for setting in FLAGS.values()}
-    assert keys | {settings.DATA_DIRECTORY.key} == {setting.key for setting in settings.ALL}
+    assert keys | {settings.DATA_DIRECTORY.key} == {setting.key for setting in ALL}
     for command in (serve, config.commands["show"]):
         names = Counter(name for option in command.params for name in option.opts)
         assert [name for name, count in names.items() if count > 1] == []
@@ -92,6 +95,14 @@ def test_a_boolean_flag_without_a_value_is_true() -> None:
     assert rows("--log-exchange")["log.exchange"] == ("true", "--log-exchange")
     assert rows("--log-exchange=false")["log.exchange"] == ("false", "--log-exchange")
     assert rows("--log-exchange", "--heartbeat", "5")["heartbeat"] == ("5", "--heartbeat")
+
+
+def test_the_port_for_other_nodes_has_the_address_of_all_listeners() -> None:
+    found = rows("--cluster-port", "0", "--host", "127.0.0.1", WARREN_CLUSTER_LISTENERS_TCP_OTHER="7")
+    assert found["cluster.listeners.tcp.default"] == ("127.0.0.1:0", "--cluster-port")
+    assert "cluster.listeners.tcp.other" not in found
+    assert found["distribution.listener.interface"] == ("127.0.0.1", "--host")
+    assert rows("--host", "::1")["cluster.listeners.tcp"] == ("none", "default")
 
 
 def test_members_of_a_family_are_named_individually() -> None:

@@ -11,6 +11,7 @@ from warren.access.passwords import PUBLISHED_PASSWORD_HASH, SHA256
 from warren.framing.output_listener import OutputListener
 from warren.metadata.commands import PutVhost, RemoveUser, RemoveVhost, SetPermissions
 from warren.metadata.incarnation import FIRST_INCARNATION
+from warren.model.coroutine_driver import drive
 from warren.node.broker import Broker
 from warren.node.config import Config
 from warren.node.config_file import ConfigEntry
@@ -37,7 +38,7 @@ class IgnoredOutput(OutputListener):
 def make(**entries: str) -> Broker:
     named = [ConfigEntry(key.replace("__", "."), value, "test") for key, value in entries.items()]
     broker = Broker(Config([QUICK, *named]), Clock(), NodeIdentity("warren@test", FIRST_INCARNATION))
-    broker.populate()
+    drive(broker.populate())
     return broker
 
 
@@ -52,8 +53,8 @@ def say(connection: Connection, data: bytes) -> None:
         connection.process_more()
 
 
-def connect(broker: Broker, vhost: str = "/", user: str = "guest") -> Connection:
-    connection = Connection(broker.server, PEER, IgnoredOutput())
+def connect(broker: Broker, vhost: str = "/", user: str = "guest", peer: Peer = PEER) -> Connection:
+    connection = Connection(broker.server, peer, IgnoredOutput())
     login = ConnectionStartOk({}, "PLAIN", f"\x00{user}\x00guest", "en_US")
     methods: Iterable[Method] = (login, ConnectionTuneOk(2047, 131_072, 0), ConnectionOpen(vhost))
     say(connection, b"AMQP\x00\x00\x09\x01" + b"".join(map(frame, methods)))

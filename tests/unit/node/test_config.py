@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from warren.node import settings
+from warren.node.all_settings import ALL
 from warren.node.config import DEPRECATED_KEYS, Config, load
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.values import Address
@@ -173,16 +174,16 @@ def test_the_value_none_empties_a_family() -> None:
 
 
 def test_every_setting_has_a_description_and_a_unique_key() -> None:
-    keys = [setting.key for setting in settings.ALL]
+    keys = [setting.key for setting in ALL]
     assert len(keys) == len(set(keys)) > 50
     # The reference and the help show each description without its neighbours.
-    assert not [key.key for key in settings.ALL if len(key.reason) < 20 or "the same" in key.reason]
+    assert not [key.key for key in ALL if len(key.reason) < 20 or "the same" in key.reason]
 
 
 def test_every_default_in_the_settings_reference_is_valid() -> None:
     page = (Path(__file__).parents[3] / "docs/guide/settings.md").read_text()
     rows = [row.split(" | ", 2)[:2] for row in page.splitlines() if row.startswith("| `")]
-    assert len(rows) == len(settings.ALL)
+    assert len(rows) == len(ALL)
     for key, default in ((key.strip("| `"), default) for key, default in rows):
         for value in [] if default == "none" else default.split("<br>"):
             name, _, of_family = value.strip("`").rpartition(" = ")

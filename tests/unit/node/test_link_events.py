@@ -39,7 +39,7 @@ def event(*statuses: LinkStatus) -> tuple[str, dict[str, Any]]:
     heard = Heard()
     events = link_events(heard)
     for one in statuses:
-        events.changed(one)
+        events.changed(lambda one=one: one)  # type: ignore[misc]
     (only,) = heard.events
     assert heard.users == [None]
     return only

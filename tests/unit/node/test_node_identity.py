@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 from google_crc32c import value as checksum_of
 
+from warren.cluster.admission import KnownMember
 from warren.metadata.incarnation import Incarnation
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.errors import BootRefused
-from warren.node.node_identity import NodeIdentity, begin_incarnation
+from warren.node.node_identity import (
+    ClusterIdentity,
+    MembershipPhase,
+    NodeIdentity,
+    begin_incarnation,
+    keep_membership,
+    stored_name,
+)
 
 HOST = socket.gethostname().partition(".")[0]
 NOW = 5_000_999
@@ -36,7 +44,7 @@ def test_each_start_of_a_directory_has_a_greater_incarnation_whatever_the_clock_
 def test_an_incarnation_is_on_the_disk_before_it_is_known(tmp_path: Path) -> None:
     begun(tmp_path)
     content = (tmp_path / "node").read_bytes()
-    assert content[:-4] == b'WRNNOD\0\1{"name":"warren@%b","incarnation":5000}' % HOST.encode()
+    assert content[:-4] == b'WRNNOD\0\2{"name":"warren@%b","incarnation":5000}' % HOST.encode()
     assert content[-4:] == checksum_of(content[:-4]).to_bytes(4, "big")
 
 
@@ -82,10 +90,30 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damaged: Damage) -> None:
         begun(tmp_path)
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
-    content = b"WRNNOD\0\2{}"
+def test_a_directory_of_version_1_is_of_a_node_that_has_met_no_other(tmp_path: Path) -> None:
+    content = b'WRNNOD\0\1{"name":"a@b","incarnation":7000}'
     (tmp_path / "node").write_bytes(content + checksum_of(content).to_bytes(4, "big"))
-    with pytest.raises(BootRefused, match="has format 2, which is newer than 1"):
+    assert begun(tmp_path) == NodeIdentity("a@b", Incarnation(1, 7001), None)
+
+
+def test_what_a_node_was_told_at_its_admission_is_that_of_each_further_start(tmp_path: Path) -> None:
+    begun(tmp_path)
+    admitted = ClusterIdentity(
+        phase=MembershipPhase.JOINING, node_id=3, cluster_id=bytes(range(16)),
+        members=(KnownMember(1, "a@b", "b", 25672),),
+    )  # fmt: skip
+    keep_membership(tmp_path, admitted)
+    again = begun(tmp_path)
+    assert again.cluster == admitted
+    assert again.incarnation == Incarnation(3, 5001)
+    keep_membership(tmp_path, None)
+    assert begun(tmp_path).incarnation == Incarnation(1, 5002)
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    content = b"WRNNOD\0\3{}"
+    (tmp_path / "node").write_bytes(content + checksum_of(content).to_bytes(4, "big"))
+    with pytest.raises(BootRefused, match="has format 3, which is newer than 2"):
         begun(tmp_path)
 
 
@@ -99,3 +127,11 @@ def test_the_name_can_be_given_as_rabbitmq_has_it_and_as_every_setting() -> None
 def test_what_cannot_be_the_name_of_a_node_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=re.escape("node.name must be a name such as 'warren@host1'")):
         named(name)
+
+
+def test_the_name_of_a_stopped_node_is_read_from_its_directory(tmp_path: Path) -> None:
+    assert stored_name(tmp_path) is None
+    begun(tmp_path, "a@b")
+    before = (tmp_path / "node").read_bytes()
+    assert stored_name(tmp_path) == "a@b"
+    assert (tmp_path / "node").read_bytes() == before

@@ -1,6 +1,7 @@
 """A failing virtual host is stopped and restarted as a whole; other virtual hosts are unaffected."""
 
 import asyncio
+import shutil
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN, RECOVERED_PE
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.incarnation import FIRST_INCARNATION
 from warren.metadata.records import QueueRecord
+from warren.model.coroutine_driver import drive
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
 from warren.node.broker import Broker
 from warren.node.config import Config
@@ -39,7 +41,7 @@ def within(path: Path, work: Callable[[Broker], Awaitable[None]]) -> None:
             NodeIdentity("warren@test", FIRST_INCARNATION),
             metadata_journal=metadata_journal,
         )
-        broker.populate()
+        drive(broker.populate())
         try:
             await broker.open_storage(path)
             await broker.proposals.propose(PutVhost(name="v"))
@@ -183,8 +185,7 @@ def test_stored_messages_without_metadata_prevent_the_start(tmp_path: Path) -> N
         pass
 
     within(tmp_path, nothing)
-    for file in (tmp_path / "metadata").iterdir():
-        file.unlink()
+    shutil.rmtree(tmp_path / "metadata")
     with pytest.raises(BootRefused, match="contains messages, but there are no metadata"):
         within(tmp_path, nothing)
 

@@ -462,13 +462,5 @@ CHANGES: tuple[OperatorCommand, ...] = (
         body=fields("name"),
         says="cluster: named {name}",
     ),
-    RequestCommand(
-        group="",
-        name="rebalance",
-        text="Rebalance queue leaders; does nothing on a single node.",
-        method="POST",
-        path="/rebalance/queues",
-        says="queues: spread",
-    ),
     *_CHECKS,
 )

@@ -6,12 +6,14 @@ from click.shell_completion import get_completion_class
 from warren.cli.operator.accounts import ACCOUNTS
 from warren.cli.operator.broker_links import BROKER_LINKS
 from warren.cli.operator.changes import CHANGES
+from warren.cli.operator.cluster import CLUSTER, recover
 from warren.cli.operator.command_types import OperatorCommand, built
 from warren.cli.operator.extensions import EXTENSIONS
 from warren.cli.operator.lists import LISTS
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
 from warren.cli.operator.quarantine import QUARANTINE
+from warren.cli.operator.replicas import REPLICAS
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.support_report import SUPPORT_REPORT
 from warren.cli.operator.tasks import TASKS
@@ -21,7 +23,7 @@ from warren.cli.sections import SectionedGroup
 
 COMMANDS: tuple[OperatorCommand, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVE_JOBS, *EXTENSIONS, *STREAMS, *TRACING, *NODE,
-    *QUARANTINE, *BROKER_LINKS, *SUPPORT_REPORT,
+    *QUARANTINE, *BROKER_LINKS, *SUPPORT_REPORT, *CLUSTER, *REPLICAS,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
@@ -45,6 +47,7 @@ _GROUPS = {
     "connections": "Connections: list and close.",
     "channels": "Channels.",
     "consumers": "Consumers.",
+    "cluster": "The cluster: join, leave, maintenance.",
     "nodes": "Nodes: their limits, settings and listeners.",
     "quarantine": "Data on disk that is unknown to the metadata.",
     "log": "Log outputs and levels.",
@@ -59,6 +62,7 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Messages": ("peek", "get", "purge", "move"),
         "Delivery": ("pause", "resume", "requeue"),
         "Quarantine": ("release", "remove-quarantined"),
+        "Replicas": ("quorum-status", "add-member", "delete-member", "grow", "shrink", "rebalance"),
         "Damage": ("recover",),
     },
     "streams": {
@@ -93,10 +97,17 @@ SECTIONS: dict[str, dict[str, tuple[str, ...]]] = {
         "Settings and limits": ("settings", "limits", "limit-memory", "limit-disk", "set-cluster-name"),
         "Logins": ("auth-attempts", "reset-auth-attempts"),
     },
+    "cluster": {
+        "State": ("status", "await", "await-quorum"),
+        "Members": ("join", "leave", "forget", "change-node-type"),
+        "Maintenance": ("drain", "revive"),
+        "A lost majority": ("recover",),
+    },
     "health": {
         "The node": ("running", "alarms", "local-alarms", "certificates"),
         "Listeners": ("answering", "port", "protocol"),
-        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine", "quorum-queues"),
+        "Messages": ("virtual-hosts", "alive", "losses", "acknowledge-losses", "quarantine"),
+        "Quorum queues": ("quorum-queues", "quorum-critical"),
     },
 }
 
@@ -112,6 +123,7 @@ def add_commands(main: click.Group) -> None:
         (groups[command.group] if command.group else main).add_command(built(command))
         if command.known_as:
             main.add_command(built(command, is_known_as=True))
+    groups["cluster"].add_command(recover)
     for name in UNSUPPORTED:
         main.add_command(unsupported_command(name))
     main.add_command(completion)

@@ -35,6 +35,8 @@ class OperatorCommand:
     # The name in rabbitmqctl, whose defaults the command uses under this name.
     known_as: str = ""
     takes: tuple[click.Parameter, ...] = ()
+    # True if the command waits for something, for as long as its option --timeout says.
+    is_waiting: bool = False
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
         """Return the arguments and options; virtual host `/` is the default where one is required."""
@@ -167,9 +169,10 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
     """Return the click command, under its own name or that of rabbitmqctl."""
 
     def run(**given: Any) -> None:
-        session = session_of(common_of(click.get_current_context()))
+        common = common_of(click.get_current_context())
+        session = session_of(common)
         try:
-            command.run(session, given | {"is_known_as": is_known_as})
+            command.run(session, given | common | {"is_known_as": is_known_as})
         except ObjectNotFound as failure:
             raise ObjectNotFound(_absent(command, failure, given)) from None
         finally:
@@ -177,7 +180,7 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
 
     return click.Command(
         command.known_as if is_known_as else command.name,
-        params=[*command.parameters(is_known_as=is_known_as), *common_options()],
+        params=[*command.parameters(is_known_as=is_known_as), *common_options(is_waiting=command.is_waiting)],
         callback=run,
         help=command.text,
         hidden=is_known_as,

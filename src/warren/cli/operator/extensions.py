@@ -97,6 +97,8 @@ def _change_quarantined(session: Session, arguments: Arguments, action: str, don
     answer = session.api.send("POST", path, body)
     if session.is_json:
         session.print_json(answer)
+    if answer.get("remaining"):
+        raise Failure(f"{answer[done]} {done}, {answer['remaining']} remain, since the queue is full")
     if answer["missing"]:
         raise Failure(f"{answer[done]} {done}, {answer['missing']} not in quarantine")
     session.say(f"queue {arguments['queue']}: {answer[done]} {done}")

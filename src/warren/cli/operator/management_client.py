@@ -59,6 +59,10 @@ class ManagementClient:
         """Close the connection."""
         self._client.close()
 
+    def limit_time(self, timeout_s: float) -> None:
+        """Set the timeout of the requests that follow."""
+        self._client.timeout_s = timeout_s
+
     def check_answering(self) -> None:
         """Raise Failure unless an HTTP server responds on the port, with any response."""
         self._ask("GET", "/", is_anonymous=True)

@@ -1,19 +1,16 @@
 """Commands for the node: its limits, its log, its settings, and login tests."""
 
-import time
-
 import click
 
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, Run
-from warren.cli.operator.failures import UNREACHABLE, USAGE, Failure
+from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
 from warren.cli.operator.parameters import USER, named, option
 from warren.cli.operator.session import Arguments, Session
+from warren.cli.operator.waiting import wait
 
 _LEVELS = ("debug", "info", "warning", "error", "critical", "none")
-# Interval at which a starting broker is queried.
-_AWAIT_S = 0.5
 _ALARMS = {"mem_alarm": "memory", "disk_free_alarm": "disk"}
 
 
@@ -81,16 +78,11 @@ def _rotate(session: Session, arguments: Arguments) -> None:
 
 
 def _await(session: Session, arguments: Arguments) -> None:
-    end = time.monotonic() + arguments["within"]
-    while True:
-        try:
-            session.api.get("/overview", [("columns", "node")])
-            break
-        except Failure as failure:
-            if failure.status != UNREACHABLE or time.monotonic() >= end:
-                raise
-        session.api.close()
-        time.sleep(_AWAIT_S)
+    def missing() -> str:
+        session.api.get("/overview", [("columns", "node")])
+        return ""
+
+    wait(session, arguments["timeout"], missing)
     session.say("the broker is running")
 
 
@@ -122,7 +114,7 @@ def _forget_attempts(session: Session, arguments: Arguments) -> None:
 
 
 def _listeners(session: Session, arguments: Arguments) -> None:
-    names = ("protocol", "ip_address", "port")
+    names = ("node", "protocol", "ip_address", "port")
     rows: list[Row] = session.api.get("/overview", [("columns", "listeners")])["listeners"]
     session.print_rows(names, [[row[name] for name in names] for row in rows])
 
@@ -203,9 +195,7 @@ NODE: tuple[OperatorCommand, ...] = (
         name="await",
         known_as="await_startup",
         text="Wait until the broker has started.",
-        takes=(
-            option("--within", "seconds", type=click.FloatRange(0, 86_400), default=300.0, show_default=True),
-        ),
+        is_waiting=True,
         does=_await,
     ),
     CustomCommand(

@@ -13,6 +13,9 @@ from warren.cli.operator.management_client import ManagementClient
 from warren.cli.operator.session import Arguments, Session, Style
 from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 
+REQUEST_TIMEOUT_S = 60.0
+# As rabbitmqctl waits for nodes.
+_WAITING_S = 300.0
 _COMMON = (
     "uri", *TLS_OPTIONS, "timeout", "is_json", "formatter", "is_quiet", "is_silent",
 )  # fmt: skip
@@ -45,8 +48,8 @@ def api_of(common: Arguments, ask_password: Callable[[str], str]) -> ManagementC
     return ManagementClient(target, common["timeout"], tls_of(common))
 
 
-def common_options() -> list[click.Parameter]:
-    """Return the options that every command has."""
+def common_options(*, is_waiting: bool = False) -> list[click.Parameter]:
+    """Return the options that every command has; the timeout of a command that waits is that of waiting."""
     flag: dict[str, Any] = {"is_flag": True}
     return [
         click.Option(
@@ -57,14 +60,7 @@ def common_options() -> list[click.Parameter]:
             help="address of the HTTP API; with a password, prefer WARREN_URI",
         ),
         *tls_options(),
-        click.Option(
-            ["-t", "--timeout"],
-            type=click.FloatRange(0.1, 86_400),
-            default=60.0,
-            show_default=True,
-            metavar="SECONDS",
-            help="timeout of a request in seconds",
-        ),
+        _waiting_timeout() if is_waiting else _request_timeout(),
         click.Option(["--json", "is_json"], help="print JSON", **flag),
         click.Option(
             ["--formatter"],
@@ -80,6 +76,28 @@ def common_options() -> list[click.Parameter]:
             **flag,
         ),
     ]
+
+
+def _request_timeout() -> click.Option:
+    return click.Option(
+        ["-t", "--timeout"],
+        type=click.FloatRange(0.1, 86_400),
+        default=REQUEST_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="timeout of a request in seconds",
+    )
+
+
+def _waiting_timeout() -> click.Option:
+    return click.Option(
+        ["-t", "--timeout", "--within", "timeout"],
+        type=click.FloatRange(0, 86_400),
+        default=_WAITING_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="how long to wait, in seconds",
+    )
 
 
 def _is_given(context: click.Context, name: str) -> bool:

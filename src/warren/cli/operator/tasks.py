@@ -320,7 +320,6 @@ TASKS: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="",
         name="status",
-        known_as="cluster_status",
         text="Show a summary of the broker.",
         does=_status,
     ),

@@ -4,11 +4,14 @@ import click
 
 from warren.cli.operator.failures import Failure
 
-_NO_CLUSTER = "clustering is not supported: there is a single node"
+_NAMES = "a node keeps its name: have it leave its cluster, and join again with another data directory"
+_FORCED = "a node starts without the others; without a majority for good, see 'warren cluster recover --help'"
 _NO_MIRRORS = "mirrored queues are not supported"
 _NO_ERLANG = "Warren is not written in Erlang"
 _PROCESS = "stop the process with SIGTERM or 'systemctl stop warren'; start it with 'warren serve'"
-_NEW = "to reset a broker, stop it and move its data directory away"
+_NEW = (
+    "to leave a cluster: 'warren cluster leave'; to empty a broker, stop it and move its data directory away"
+)
 _NO_ENCODING = "encrypted settings are not supported: $(NAME) reads a value from the environment"
 _TLS = "use 'warren nodes settings' for ssl_options, 'warren health certificates' for expiry"
 _SETTINGS = "use 'warren nodes settings', which shows every setting and its origin"
@@ -17,19 +20,14 @@ _LOG = (
     "'warren log show' names the log file; with log.exchange, log messages are published to amq.rabbitmq.log"
 )
 _SOURCES = "authentication attempts are counted by protocol only; their addresses are in the log"
-_CRITICAL = "there are no replicas on other nodes that could lose their quorum"
 _RETENTION = "use a policy: warren policies set NAME '^STREAM$' '{\"max-age\": \"7D\"}' --apply-to streams"
-_REPLICAS = "a stream has a single replica, on the only node"
-_STATUS = "use 'warren queues show'"
+_REPLICAS = "a stream has a single replica"
+_STATUS = "memory is released as messages go: use 'warren queues show'"
 
 UNSUPPORTED = {
-    **dict.fromkeys(
-        (
-            "await_online_nodes", "change_cluster_node_type", "force_boot", "forget_cluster_node",
-            "join_cluster", "rename_cluster_node", "update_cluster_nodes", "discover_peers",
-        ),
-        _NO_CLUSTER,
-    ),
+    **dict.fromkeys(("rename_cluster_node", "update_cluster_nodes"), _NAMES),
+    "force_boot": _FORCED,
+    "discover_peers": "'warren cluster status' shows the members of the cluster",
     **dict.fromkeys(("cancel_sync_queue", "sync_queue"), _NO_MIRRORS),
     **dict.fromkeys(
         (
@@ -49,17 +47,15 @@ UNSUPPORTED = {
     **dict.fromkeys(
         ("disable_auth_attempt_source_tracking", "enable_auth_attempt_source_tracking"), _SOURCES
     ),
-    **dict.fromkeys(
-        ("check_if_node_is_mirror_sync_critical", "check_if_node_is_quorum_critical"), _CRITICAL
-    ),
-    **dict.fromkeys(("quorum_status", "reclaim_quorum_memory"), _STATUS),
+    "check_if_node_is_mirror_sync_critical": _NO_MIRRORS,
+    "reclaim_quorum_memory": _STATUS,
     **dict.fromkeys(("add_replica", "delete_replica", "restart_stream"), _REPLICAS),
     "set_stream_retention_policy": _RETENTION,
     "wait": "use 'warren nodes await', which waits until the broker is running",
     "is_booting": "a starting broker does not respond yet: use 'warren nodes await'",
     "is_running": "use 'warren health running'",
-    "suspend_listeners": "not supported: stop the broker, or remove it from its load balancer",
-    "resume_listeners": "listeners are never suspended",
+    "suspend_listeners": "use 'warren cluster drain'",
+    "resume_listeners": "use 'warren cluster revive'",
     "check_port_connectivity": "'warren nodes listeners' lists the ports: try them from the clients",
     "consume_event_stream": "events are published to the exchange amq.rabbitmq.event: bind a queue to it",
     "list_unresponsive_queues": "queues are not processes: an existing queue always responds",

@@ -16,7 +16,9 @@ class Load:
     Raises ValueError for parameters that contradict each other.
     """
 
-    target: Target
+    target: Target  # where the queues are declared
+    publish_target: Target | None = None  # where producers connect; None: target
+    consume_target: Target | None = None  # where consumers connect; None: target
     size: int = 16
     is_persistent: bool = False
     queue_type: str = ""  # x-queue-type of the queues, which are durable then; empty: the broker's default

@@ -113,14 +113,14 @@ class LoadWorker:
         return latencies
 
     def _publishing_link(self) -> BlockingConnection:
-        connection = open_connection(self._load.target)
+        connection = open_connection(self._load.publish_target or self._load.target)
         connection.open_channel(CHANNEL)
         if self._load.confirm_window:
             connection.call(CHANNEL, ConfirmSelect(), ConfirmSelectOk)
         return connection
 
     def _consuming_link(self, number: int) -> BlockingConnection:
-        connection = open_connection(self._load.target)
+        connection = open_connection(self._load.consume_target or self._load.target)
         connection.open_channel(CHANNEL)
         if self._load.prefetch:
             connection.call(CHANNEL, BasicQos(prefetch_count=self._load.prefetch), BasicQosOk)
