@@ -4,14 +4,14 @@ import base64
 import http.client
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import ConsoleMessage, Page, expect
-from tests.integration.broker_process import BrokerProcess
 
 from warren.management import web_interface
 
@@ -26,7 +26,15 @@ _EXPECTED = "401 (Unauthorized)"
 expect.set_options(timeout=TIMEOUT_MS)
 
 
-def api(node: BrokerProcess, line: str, body: object = None) -> object:
+class Served(Protocol):
+    """A running broker: one of its own, or a node of a cluster."""
+
+    @property
+    def ports(self) -> Mapping[str, int]:
+        """Its ports by protocol; http is that of the web interface."""
+
+
+def api(node: Served, line: str, body: object = None) -> object:
     """The response to a request of guest; `line` is a method and a path below /api."""
     method, path = line.split(" ", 1)
     headers = {"authorization": "Basic " + base64.b64encode(b"guest:guest").decode()}
@@ -47,7 +55,7 @@ def segment(name: str) -> str:
 class Visit:
     """A tab of a signed-in user; errors of the page are recorded in `complaints`."""
 
-    def __init__(self, node: BrokerProcess, page: Page, prefix: str = "") -> None:
+    def __init__(self, node: Served, page: Page, prefix: str = "") -> None:
         """`prefix` is the path prefix of the broker."""
         self.page = page
         self.complaints: list[str] = []
@@ -75,9 +83,7 @@ class Visit:
 
 
 @contextmanager
-def visit(
-    node: BrokerProcess, chromium: Chromium, *, palette: str = "light", width: int = 1280
-) -> Iterator[Visit]:
+def visit(node: Served, chromium: Chromium, *, palette: str = "light", width: int = 1280) -> Iterator[Visit]:
     """A separate tab, signed in as guest."""
     scheme = "dark" if palette == "dark" else "light"
     context = chromium.new_context(color_scheme=scheme, viewport={"width": width, "height": 850})  # type: ignore[arg-type]

@@ -82,7 +82,7 @@ def busy(node: BrokerProcess) -> Iterator[None]:
         api(node, "POST /warren/queues/%2F/orders/leases", lease)
         local = {"src-uri": "amqp://", "src-queue": "steady from", "dest-uri": "amqp://"}
         api(node, "PUT /parameters/shovel/%2F/steady", {"value": {**local, "dest-queue": "steady to"}})
-        upstream = {"uri": f"amqp://127.0.0.1:{node.port}"}
+        upstream = {"uri": f"amqp://guest:guest@127.0.0.1:{node.port}"}
         api(node, "PUT /parameters/federation-upstream/%2F/site", {"value": upstream})
         api(node, "PUT /exchanges/%2F/federated", {"type": "topic"})
         federated = {"pattern": "^federated$", "definition": {"federation-upstream": "site"}}
@@ -182,6 +182,8 @@ def test_an_address_that_changes_while_the_page_is_built_is_followed(
 ) -> None:
     tab = Visit(node, chromium.new_page())
     tab.sign_in()
+    # A reload before the answer would give up signing in.
+    tab.page.locator("#main").wait_for()
     tab.open("queues")
     # The first rendering is complete, and none of its effects has run.
     tab.page.add_init_script(

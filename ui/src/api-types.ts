@@ -57,7 +57,7 @@ export interface Binding {
 /** The routing key and the arguments of a binding. */
 export interface BindingBody {
   arguments?: Record<string, unknown>;
-  routing_key?: string;
+  routing_key?: string | null;
 }
 
 /** A binding, and whether it matches the message. */
@@ -138,6 +138,21 @@ export interface ChurnRates {
   queue_declared_details?: RateDetails;
   queue_deleted?: number;
   queue_deleted_details?: RateDetails;
+}
+
+/** The cluster as one node sees it. */
+export interface Cluster {
+  cluster_id: string;
+  cluster_name: string;
+  feature_level: number;
+  is_in_minority: boolean;
+  leader: string | null;
+  members: Member[];
+  minority_since: number | null;
+  node: string;
+  problems: string[];
+  removed_by: string | null;
+  unavailable: UnavailableQueues[];
 }
 
 /** The name of the cluster. */
@@ -507,6 +522,13 @@ export interface GlobalParameter {
   value: unknown;
 }
 
+/** Which queues get a replica on a node; patterns are regular expressions, by default for all names. */
+export interface GrowBody {
+  queue_pattern?: string;
+  strategy: "all" | "even";
+  vhost_pattern?: string;
+}
+
 /** A health check that failed, with the reason. */
 export interface HealthCheckFailed {
   alarms?: Record<string, string>[];
@@ -573,6 +595,20 @@ export interface JobTarget {
   routing_key?: string;
   to?: "exchange" | "queue";
   vhost?: string;
+}
+
+/** The member to join: where it listens for other nodes. */
+export interface JoinBody {
+  host: string;
+  /** 25672 by default. */
+  port?: number;
+  /** Give up what this node has. */
+  reset?: boolean | string;
+}
+
+/** Whether the node has joined; false if it is a member of this cluster already. */
+export interface Joined {
+  joined: boolean;
 }
 
 /** How far a link was behind, if samples are requested. */
@@ -662,7 +698,7 @@ export interface Listener {
   node: string;
   port: number;
   protocol: string;
-  socket_opts: Record<string, unknown>;
+  socket_opts: Record<string, unknown> | string[];
 }
 
 /** The outputs of the log, and the lowest logged level of each category. */
@@ -695,9 +731,35 @@ export interface Loss {
   acknowledged: boolean;
   file: string;
   messages: number | null;
+  /** The node that has lost them. */
+  node: string;
   offset: number;
   queues: string[];
   reason: string;
+  vhost: string;
+}
+
+/** A member of the cluster, or the node itself if it has met no other. */
+export interface Member {
+  cluster_port: number;
+  feature_level: number;
+  host: string;
+  id: number;
+  incarnation: number;
+  is_draining: boolean;
+  is_leader: boolean;
+  is_up: boolean;
+  link: string;
+  name: string;
+  role: string;
+  version: string | null;
+}
+
+/** What became of one queue: its number of replicas afterwards, and `ok` or the reason. */
+export interface MemberChange {
+  name: string;
+  result: string;
+  size: number;
   vhost: string;
 }
 
@@ -1145,7 +1207,7 @@ export interface Queue {
   head_message_timestamp?: number | null;
   idle_since?: string;
   incoming?: unknown[];
-  leader?: string;
+  leader?: string | null;
   members?: string[];
   memory?: number;
   message_bytes?: number;
@@ -1224,6 +1286,12 @@ export interface RateDetails {
   samples?: Sample[];
 }
 
+/** Which leaders move; patterns are regular expressions, by default for all names. */
+export interface RebalanceBody {
+  queue_pattern?: string;
+  vhost_pattern?: string;
+}
+
 /** What is readable of a quorum queue, and what is missing. */
 export interface Recovery {
   commit_index: number;
@@ -1272,6 +1340,8 @@ export interface Released {
   /** Number of `positions` without a quarantined message. */
   missing: number;
   released: number;
+  /** Number of messages that remain, since the queue is full without them. */
+  remaining: number;
 }
 
 /** How many messages were removed. */
@@ -1299,20 +1369,21 @@ export interface Replica {
 
 /** The node of a replica that is added or deleted. */
 export interface ReplicaBody {
+  membership?: string;
   node: string;
 }
 
-/** The replica of a quorum queue on one node. */
+/** The replica of a quorum queue on one node; all but the name and the state are empty if the node has not answered. */
 export interface ReplicaStatus {
-  "Commit Index": number;
-  "Last Applied": number;
-  "Last Log Index": number;
-  "Last Written": number;
+  "Commit Index": number | string;
+  "Last Applied": number | string;
+  "Last Log Index": number | string;
+  "Last Written": number | string;
   Membership: string;
   "Node Name": string;
   "Raft State": string;
-  "Snapshot Index": number | null;
-  Term: number;
+  "Snapshot Index": number | string | null;
+  Term: number | string;
 }
 
 /** Which deliveries are requeued: named ones, or all that match the other fields. */
@@ -1489,6 +1560,12 @@ export interface Shovel {
   why_since: number;
 }
 
+/** Which queues have no replica on a node any more; patterns are as for growing. */
+export interface ShrinkBody {
+  queue_pattern?: string;
+  vhost_pattern?: string;
+}
+
 /** The credentials of a user. */
 export interface SignInBody {
   password: string;
@@ -1502,10 +1579,11 @@ export interface Staged {
   state?: "already committed" | "committing";
 }
 
-/** A batch that is staged or being committed. */
+/** What one node has of a batch that is staged or being committed. */
 export interface StagedBatch {
   batch: number;
   bytes: number;
+  node: string;
   published: number;
   query: string;
   reason: string;
@@ -1721,6 +1799,15 @@ export interface UnackedDelivery {
   consumer_tag: string | null;
   delivery_tag: number;
   user: string | null;
+}
+
+/** The queues of a virtual host that are on a node that is missing. */
+export interface UnavailableQueues {
+  count: number;
+  is_member: boolean;
+  names: string[];
+  node: string;
+  vhost: string;
 }
 
 /** A user. */

@@ -39,7 +39,29 @@ export function whenSignedOut(action: () => void): void {
   onSignedOut = action;
 }
 
+/** The body of a response, and the nodes of the cluster that it was made without, if there are any. */
+export interface ClusterAnswer {
+  body: unknown;
+  nodes_missing?: string[];
+}
+
 export async function request<T>(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+  return bodyOf<T>(await send(method, url, body, signal));
+}
+
+/** The answer to a GET of `url`, with the nodes that are missing from it. */
+export async function getOfCluster(url: string): Promise<ClusterAnswer> {
+  const response = await send("GET", url);
+  const missing = response.headers.get("warren-nodes-missing");
+  return { body: await bodyOf(response), ...(missing ? { nodes_missing: missing.split(", ") } : {}) };
+}
+
+async function bodyOf<T>(response: Response): Promise<T> {
+  const text = await response.text();
+  return (text ? JSON.parse(text) : null) as T;
+}
+
+async function send(method: string, url: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
   // A form of another site cannot set this header.
   const headers: Record<string, string> = { "x-warren-ui": "1" };
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -56,8 +78,7 @@ export async function request<T>(method: string, url: string, body?: unknown, si
     throw new ApiError(0, `No response from the broker at ${location.host}. Check that it is running and reachable.`);
   }
   if (!response.ok) throw await failure(url, response);
-  const text = await response.text();
-  return (text ? JSON.parse(text) : null) as T;
+  return response;
 }
 
 export const get = <T>(url: string, signal?: AbortSignal) => request<T>("GET", url, undefined, signal);

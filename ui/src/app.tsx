@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { path, withQuery } from "./api";
 import type { CurrentUser, Overview } from "./api-types";
+import { ClusterProvider, useCluster } from "./components/cluster";
 import { Notices } from "./components/notice";
 import { useLive } from "./live";
 import { ChannelPage, Channels } from "./pages/channels";
@@ -17,6 +18,7 @@ import { FederationLinkPage } from "./pages/federation-link";
 import { Health } from "./pages/health";
 import { Jobs } from "./pages/jobs";
 import { Limits } from "./pages/limits";
+import { NodesPage } from "./pages/nodes";
 import { OverviewPage } from "./pages/overview";
 import { Policies } from "./pages/policies";
 import { QueuePage } from "./pages/queue";
@@ -34,6 +36,8 @@ interface Entry {
   name: string;
   label: string;
   isFor?: (user: CurrentUser) => boolean;
+  /** True for a page that a node without others does not need. */
+  isOfCluster?: boolean;
 }
 
 /** Monitors see the links to other brokers, policy makers define them. */
@@ -43,6 +47,7 @@ function mayLink(user: CurrentUser): boolean {
 
 const MONITORING: Entry[] = [
   { name: "", label: "Overview" },
+  { name: "nodes", label: "Nodes", isOfCluster: true },
   { name: "connections", label: "Connections" },
   { name: "channels", label: "Channels" },
   { name: "exchanges", label: "Exchanges" },
@@ -76,13 +81,13 @@ export function App() {
     );
   }
   return (
-    <>
+    <ClusterProvider user={session.user}>
       <SkipLink />
       <Frame session={session} user={session.user}>
         <Route user={session.user} />
       </Frame>
       <Notices />
-    </>
+    </ClusterProvider>
   );
 }
 
@@ -110,6 +115,7 @@ function Route({ user }: { user: CurrentUser }) {
 
   const here: Record<string, () => ComponentChildren> = {
     "": () => <OverviewPage user={user} />,
+    nodes: () => <NodesPage />,
     connections: () => (first === undefined ? <Connections /> : <ConnectionPage name={first} />),
     channels: () => (first === undefined ? <Channels /> : <ChannelPage name={first} />),
     exchanges: () => (second === undefined ? <Exchanges /> : <ExchangePage vhost={first ?? ""} name={second} user={user} />),
@@ -200,10 +206,11 @@ function Conditions() {
 }
 
 function Entries({ entries, user, page }: { entries: Entry[]; user: CurrentUser; page: string }) {
+  const isCluster = useCluster() !== undefined;
   return (
     <ul>
       {entries
-        .filter(({ isFor }) => !isFor || isFor(user))
+        .filter(({ isFor, isOfCluster }) => (!isFor || isFor(user)) && (!isOfCluster || isCluster))
         .map(({ name, label }) => (
           <li key={name}>
             <a href={name ? link(name) : link()} aria-current={name === page ? "page" : undefined}>

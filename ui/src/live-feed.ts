@@ -6,10 +6,11 @@
  * that join later.
  */
 
-export interface LiveEvent {
+import type { ClusterAnswer } from "./api";
+
+export interface LiveEvent extends ClusterAnswer {
   path: string;
   status: number;
-  body: unknown;
 }
 
 export type Listener = (event: LiveEvent) => void;
@@ -19,7 +20,7 @@ export interface Environment {
   /** Opens the event stream of `paths`. */
   open: (paths: string[]) => EventStream;
   /** Requests `url` once; a failure is thrown, with the status of the response if there was one. */
-  request: (url: string) => Promise<unknown>;
+  request: (url: string) => Promise<ClusterAnswer>;
   /** Checks that the broker answers and the session is valid; throws if not. */
   checkSession: () => Promise<unknown>;
   isHidden: () => boolean;
@@ -65,7 +66,7 @@ export class LiveFeed {
     const before = this.latest.get(url);
     let event: LiveEvent;
     try {
-      event = { path: url, status: 200, body: await this.environment.request(url) };
+      event = { path: url, status: 200, ...(await this.environment.request(url)) };
     } catch (error) {
       const { status = 0 } = error as { status?: number };
       for (const listener of this.listeners.get(url) ?? []) listener({ path: url, status, body: error });

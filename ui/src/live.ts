@@ -1,12 +1,14 @@
 /** Data that stays current: a Preact hook over the live feed of this page. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, get, path, WHOAMI } from "./api";
+import { ApiError, get, getOfCluster, path, WHOAMI } from "./api";
 import { type EventStream, type Listener, LiveFeed } from "./live-feed";
 
 export interface Live<T> {
   data: T | undefined;
   error: ApiError | undefined;
+  /** The nodes of the cluster that the data are without. */
+  nodesMissing: string[];
   /** Request it again now, as after a change. */
   refresh: () => void;
 }
@@ -15,7 +17,7 @@ const RETRY_MS = 3000;
 
 const feed = new LiveFeed({
   open: openStream,
-  request: (url) => get(url),
+  request: getOfCluster,
   checkSession: () => get(WHOAMI),
   isHidden: () => document.hidden,
   later: (action) => setTimeout(action, RETRY_MS),
@@ -24,17 +26,22 @@ document.addEventListener("visibilitychange", () => feed.schedule());
 
 /** The answer to `url`, now and as it changes. */
 export function useLive<T>(url: string): Live<T> {
-  const [state, setState] = useState<{ url: string; data?: T; error?: ApiError }>();
-  const show: Listener = ({ status, body }) =>
+  const [state, setState] = useState<{ url: string; data?: T; error?: ApiError; nodesMissing?: string[] }>();
+  const show: Listener = ({ status, body, nodes_missing: nodesMissing = [] }) =>
     setState((before) =>
       status === 200
-        ? { url, data: body as T }
+        ? { url, data: body as T, nodesMissing }
         : // A deleted object is no longer shown, nor are its actions.
           { ...(before?.url === url && status !== 404 ? before : {}), url, error: new ApiError(status, reasonIn(status, body)) },
     );
   useEffect(() => feed.subscribe(url, show), [url]);
   const current = state?.url === url ? state : undefined;
-  return { data: current?.data, error: current?.error, refresh: () => void feed.refresh(url) };
+  return {
+    data: current?.data,
+    error: current?.error,
+    nodesMissing: current?.nodesMissing ?? [],
+    refresh: () => void feed.refresh(url),
+  };
 }
 
 function openStream(paths: string[]): EventStream {

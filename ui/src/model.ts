@@ -1,6 +1,16 @@
 /** The objects that the pages show: the generated types of the HTTP API, and what is computed from them. */
 
-import type { DeadLetterGroup, RateDetails } from "./api-types";
+import type { Cluster, DeadLetterGroup, Member, RateDetails } from "./api-types";
+
+/** Whether there are other nodes, or queues of some that there were. */
+export const hasSeveralNodes = ({ members, unavailable }: Cluster): boolean => members.length > 1 || unavailable.length > 0;
+
+/** The state of a member in a word; one that is down is not in maintenance. */
+export const stateOf = ({ is_up, is_draining }: Member): "up" | "down" | "draining" =>
+  is_up ? (is_draining ? "draining" : "up") : "down";
+
+/** The role of a member in the group that agrees on the metadata. */
+export const roleOf = ({ role, is_leader }: Member): string => (is_leader ? "leader" : role);
 
 /** A table of arguments, headers or properties. */
 export type AmqpTable = Record<string, unknown>;

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import type { ClusterAnswer } from "../src/api";
 import { type EventStream, type LiveEvent, LiveFeed } from "../src/live-feed";
 
 /** A broker and a browser that a test controls. */
@@ -7,7 +8,7 @@ class Surroundings {
   readonly waiting: (() => void)[] = [];
   isPageHidden = false;
   session: () => Promise<unknown> = () => Promise.resolve({});
-  request: (url: string) => Promise<unknown> = () => Promise.reject(new Error("not expected"));
+  request: (url: string) => Promise<ClusterAnswer> = () => Promise.reject(new Error("not expected"));
 
   readonly feed = new LiveFeed({
     open: (paths) => {
@@ -109,24 +110,25 @@ test("a hidden page has no connection, and one again when it is shown", async ()
 });
 
 test("a refresh tells every listener the answer", async () => {
-  page.request = () => Promise.resolve("new");
+  page.request = () => Promise.resolve({ body: "new", nodes_missing: ["b"] });
   page.feed.subscribe("/a", note);
   page.feed.subscribe("/a", (event) => note(event));
   await page.feed.refresh("/a");
-  expect(events.map(({ body }) => body)).toEqual(["new", "new"]);
+  const event = { path: "/a", status: 200, body: "new", nodes_missing: ["b"] };
+  expect(events).toEqual([event, event]);
 });
 
 test("a refresh that an event overtakes asks again", async () => {
-  const answers: ((body: unknown) => void)[] = [];
+  const answers: ((answer: ClusterAnswer) => void)[] = [];
   page.request = () => new Promise((answer) => answers.push(answer));
   page.feed.subscribe("/a", note);
   await settled();
   const refreshed = page.feed.refresh("/a");
   page.send("/a", "event");
-  answers[0]?.("older or newer");
+  answers[0]?.({ body: "older or newer" });
   await refreshed;
   expect(events.map(({ body }) => body)).toEqual(["event"]);
-  answers[1]?.("newest");
+  answers[1]?.({ body: "newest" });
   await settled();
   expect(events.map(({ body }) => body)).toEqual(["event", "newest"]);
 });

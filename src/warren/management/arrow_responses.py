@@ -18,7 +18,7 @@ from aiohttp import web
 from warren.arrow.message_rows import MessageRows, combined
 from warren.errors import AmqpError
 from warren.limits import ARROW_PAUSE_S_MIN, ARROW_PIECE_SIZE, ARROW_READERS_MAX, ARROW_STALLED_S_MAX
-from warren.management.replies import RequestRefused, error_reply, reply
+from warren.management.replies import RequestRefused, break_off, error_reply, reply
 from warren.runtime.thread_pool import ThreadPool
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class ArrowResponses:
             logger.debug("%s closed the connection during the response to %s", request.remote, request.path)
         except (AmqpError, RowsGone, TimeoutError) as error:
             logger.warning("response to %s for %s aborted: %s", request.path, request.remote, error)
-            _break(request)
+            break_off(request)
 
     async def next_piece(self, pieces: Iterator[object]) -> object:
         """The next piece, made in a turn in which no other response makes one; _NO_MORE at the end."""
@@ -170,9 +170,3 @@ async def _written(response: web.StreamResponse, data: object) -> None:
     """Send `data`, a buffer, once the client has read what was sent before; TimeoutError if it stalls."""
     async with asyncio.timeout(ARROW_STALLED_S_MAX):
         await response.write(memoryview(data))  # type: ignore[arg-type]
-
-
-def _break(request: web.Request) -> None:
-    """Abort the connection, so that the client sees that the response is incomplete."""
-    if request.transport is not None:
-        request.transport.abort()

@@ -6,16 +6,19 @@ exists is only revealed to users who may see it.
 
 import base64
 import binascii
+from collections.abc import Callable
 from enum import Enum
 
 from aiohttp import web
 
-from warren.access.grants import grants_of
+from warren.access.grants import ExternalUser, grants_of
 from warren.errors import AmqpError, ResourceError
 from warren.limits import TOKEN_SIZE_MAX
+from warren.management.carried_request import CARRIED, requester_of
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER
 from warren.management.replies import RequestRefused, error_reply, not_authorised
+from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
 from warren.session.peer import Peer
 
@@ -58,8 +61,13 @@ async def authorize(request: web.Request, node: ManagedNode, right: Right) -> No
     if right is Right.ANYBODY:
         return
     user = await authenticate(request, node)
+    user = await _checked(node, user, lambda current: _check_right(request, node, current, right))
     request["user"] = user
-    ACTING_USER.set(user.name)
+    ACTING_USER.set(user.identity)
+
+
+def _check_right(request: web.Request, node: ManagedNode, user: User, right: Right) -> None:
+    """Raise RequestRefused unless `user` has `right`."""
     vhost = request.match_info.get("vhost")
     match right:
         case Right.USER:
@@ -81,12 +89,21 @@ async def authorize(request: web.Request, node: ManagedNode, right: Right) -> No
 
 async def authenticate(request: web.Request, node: ManagedNode) -> User:
     """The user of the request; raises RequestRefused if they may not use the management API."""
+    carried = request.get(CARRIED)
+    if carried is not None:
+        # The node that the client is connected to has authenticated the user; the rights are checked again.
+        requester = requester_of(carried.user, node.metadata)
+        if requester is None and await RefusalCheck(node.metadata, node.proposals).is_outdated(0):
+            requester = requester_of(carried.user, node.metadata)
+        if requester is None:
+            raise not_authorised("Not management user")
+        return await _checked(node, requester, _check_tags)
     header = request.headers.get("authorization")
     if header is None:
         user = node.sessions.user_of(request, node.metadata.users.by_name)
         if user is None:
             raise _unauthenticated(request)
-        return _checked(user)
+        return await _checked(node, user, _check_tags)
     return await check_credentials(request, node, _credentials(header))
 
 
@@ -105,7 +122,7 @@ async def check_credentials(request: web.Request, node: ManagedNode, credentials
         raise RequestRefused(error_reply(503, "service_unavailable", "too many logins at once")) from None
     except AmqpError:
         raise _login_failed() from None
-    return _checked(user)
+    return await _checked(node, user, _check_tags)
 
 
 def user_of(request: web.Request) -> User:
@@ -130,15 +147,15 @@ def is_policymaker(user: User) -> bool:
 
 
 def check_owner(request: web.Request, owner: str) -> None:
-    """Raise RequestRefused unless the user is `owner` or an administrator."""
+    """Raise RequestRefused unless the user has the identity `owner` or is an administrator."""
     user = user_of(request)
-    _check(is_administrator(user) or user.name == owner, _NOT_OF_OBJECT)
+    _check(is_administrator(user) or user.identity == owner, _NOT_OF_OBJECT)
 
 
 def check_visible(request: web.Request, owner: str) -> None:
-    """Raise RequestRefused unless the user is `owner` or may see objects of other users."""
+    """Raise RequestRefused unless the user has the identity `owner` or may see objects of other users."""
     user = user_of(request)
-    _check(is_monitor(user) or user.name == owner, _NOT_OF_OBJECT)
+    _check(is_monitor(user) or user.identity == owner, _NOT_OF_OBJECT)
 
 
 def login_vhosts(node: ManagedNode, user: User) -> list[str]:
@@ -169,11 +186,25 @@ def _check(is_allowed: bool, reason: str) -> None:
         raise not_authorised(reason)
 
 
-def _checked(user: User | None) -> User:
-    """`user`; raises RequestRefused without a tag of the management API."""
-    if user is None or not _TAGS.intersection(user.tags):
-        raise not_authorised("Not management user")
+async def _checked(node: ManagedNode, user: User, check: Callable[[User], None]) -> User:
+    """`user` if `check` raises no RequestRefused; another node may have just given the right to do it."""
+    index = node.metadata.index
+    try:
+        check(user)
+    except RequestRefused:
+        is_outdated = await RefusalCheck(node.metadata, node.proposals).is_outdated(index)
+        # What a token or a directory grants is not in the metadata.
+        known = user if isinstance(user, ExternalUser) else node.metadata.users.by_name.get(user.name)
+        if known is None or not is_outdated:
+            raise
+        user = known
+        check(user)
     return user
+
+
+def _check_tags(user: User) -> None:
+    """Raise RequestRefused without a tag of the management API."""
+    _check(bool(_TAGS.intersection(user.tags)), "Not management user")
 
 
 def _unauthenticated(request: web.Request) -> RequestRefused:

@@ -5,7 +5,7 @@ stream keeps only a digest of what it has sent.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
@@ -21,7 +21,9 @@ from warren.limits_http import (
     LIVE_USER_SIZE_MAX,
     LIVE_USER_STREAMS_MAX,
 )
+from warren.management.node_requests import NODES_MISSING
 from warren.management.replies import WHOLE, RequestRefused, encoded, error_reply
+from warren.metadata.identity import shown_name
 from warren.metadata.users import User
 
 Fetch: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -60,7 +62,7 @@ class EventStreams:
         if sum(self._streams.values()) >= LIVE_STREAMS_MAX:
             raise _too_many(f"there are {LIVE_STREAMS_MAX} event streams already")
         if self._streams.get(name, 0) >= LIVE_USER_STREAMS_MAX:
-            raise _too_many(f"user '{name}' has {LIVE_USER_STREAMS_MAX} event streams already")
+            raise _too_many(f"user '{shown_name(name)}' has {LIVE_USER_STREAMS_MAX} event streams already")
         _add(self._streams, name, 1)
         try:
             yield
@@ -85,7 +87,7 @@ class EventStreams:
     async def event(self, request: web.Request, user: User, path: str) -> bytes:
         """The event with the response to a GET of `path` by `user`, who made `request`."""
         now = asyncio.get_running_loop().time()
-        key = (user.name, path)
+        key = (user.identity, path)
         answer = self._answers.get(key)
         if answer is None or now - answer.asked_at >= _SHARED_S or answer.user != user:
             self._forget(now)
@@ -104,14 +106,16 @@ class EventStreams:
 
     async def _fetch(self, request: web.Request, path: str) -> bytes:
         async with self._turns:
-            answer = await self._ask(get_request(request, path))
+            asked = get_request(request, path)
+            answer = await self._ask(asked)
         body = answer.body if isinstance(answer, web.Response) else None
         if isinstance(body, bytes) and len(body) > LIVE_EVENT_SIZE_MAX:
             reason = f"the response has {len(body)} bytes: request a page of it"
             answer = error_reply(413, "too_large", reason)
             body = answer.body
         text = body if isinstance(body, bytes) and body else b"null"
-        return format_event(path, answer.status, text)
+        missing = asked.get(NODES_MISSING, "")
+        return format_event(path, answer.status, text, missing.split(", ") if missing else ())
 
 
 def get_request(request: web.Request, path: str) -> web.Request:
@@ -121,9 +125,10 @@ def get_request(request: web.Request, path: str) -> web.Request:
     return asked
 
 
-def format_event(path: str, status: int, text: bytes) -> bytes:
-    """A response as a server-sent event."""
-    return b'data: {"path":%b,"status":%d,"body":%b}\n\n' % (encoded(path), status, text)
+def format_event(path: str, status: int, text: bytes, missing: Sequence[str] = ()) -> bytes:
+    """A response as a server-sent event, with the nodes that are `missing` from it, if there are any."""
+    without = b'"nodes_missing":%b,' % encoded(missing) if missing else b""
+    return b'data: {"path":%b,"status":%d,%b"body":%b}\n\n' % (encoded(path), status, without, text)
 
 
 def _too_many(reason: str) -> RequestRefused:

@@ -4,26 +4,30 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import cache
-from inspect import isawaitable
 
 from aiohttp import web
 from msgspec import Struct
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, MetadataTimeout
 from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
 )
 from warren.management.api.live import GETS, add_live
 from warren.management.api.openapi_document import add_document
 from warren.management.auth import authorize
+from warren.management.carried_request import CARRIED
+from warren.management.current_metadata import with_current_metadata
 from warren.management.http_connections import HttpConnections, HttpPortSettings
 from warren.management.http_protocol import SERVER, HttpProtocol, HttpTimeouts
 from warren.management.managed_node import ListenerView, ManagedNode
 from warren.management.manual import add_manual
 from warren.management.metadata_changes import amqp_error_reply
+from warren.management.metadata_wait import METADATA_WAIT, MetadataWait, timeout_reason
 from warren.management.negotiation import compress, plain_text_refusal
+from warren.management.node_requests import NODES_MISSING
 from warren.management.openapi import document
 from warren.management.operation import OPERATION, operation_of
+from warren.management.placement import Handler, Place, handle_at
 from warren.management.prometheus.endpoints import SCRAPE_STATISTICS, detailed, metrics, per_object
 from warren.management.prometheus.exposition import ScrapeStatistics
 from warren.management.replies import RequestRefused, encoded, error_reply, not_found, options
@@ -45,6 +49,7 @@ _POLICY = "content-security-policy"
 _ENCODING_SHOWN = 40
 _IDENTITY_ENCODINGS = ("", "identity")
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+_READING = ("GET", "HEAD")
 _METRICS_METHODS = ("HEAD", "GET", "OPTIONS")
 _METRICS: dict[str, Endpoint] = {
     "": metrics,
@@ -83,7 +88,7 @@ class HttpServer:
         """`protocol` is http or http/prometheus, and with TLS https or https/prometheus."""
         self._node = node
         self._protocol = protocol
-        app = _app(node, protocol, response_settings)
+        app = application(node, protocol, response_settings)
         add_live(app, self._ask)
         self._runner = web.AppRunner(app, handle_signals=False, shutdown_timeout=_SHUTDOWN_S)
         self._connections = HttpConnections(settings, self._make_protocol)
@@ -114,7 +119,8 @@ class HttpServer:
         return HttpProtocol(self._runner.server, asyncio.get_running_loop(), timeouts)
 
 
-def _app(node: ManagedNode, protocol: str, response_settings: ResponseSettings) -> web.Application:
+def application(node: ManagedNode, protocol: str, response_settings: ResponseSettings) -> web.Application:
+    """The HTTP API of `node`, or for a `protocol` that ends in /prometheus its metrics page."""
     app = web.Application(middlewares=[_errors], client_max_size=HTTP_BODY_SIZE_MAX)
     app[RESPONSE_SETTINGS] = response_settings
     app[BODY_MEMORY] = BodyMemory()
@@ -162,17 +168,34 @@ async def _no_registry(request: web.Request) -> web.StreamResponse:
 def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
     """The responder of `route`; the method is checked before the user, and both before the handler runs."""
 
+    async def handle(request: web.Request, handler: Handler) -> web.StreamResponse:
+        await authorize(request, node, route.right_of(request.method))
+        _check_encoding(request)
+        request[OPERATION] = operation_of(handler)
+        place = route.place_of(request.method)
+        if CARRIED in request and place is Place.HERE and request.method not in _READING:
+            reason = f"{request.method} of this path is not for other nodes: each handles it itself"
+            raise RequestRefused(error_reply(403, "forbidden", reason))
+
+        async def answer() -> web.StreamResponse:
+            return await handle_at(place, request, node, handler)
+
+        return await with_current_metadata(request, node.metadata, node.proposals, answer)
+
     async def respond(request: web.Request) -> web.StreamResponse:
         if request.method == "OPTIONS":
             return options(route.methods)
         handler = route.handler(request.method)
         if handler is None:
             return web.Response(status=405, headers={"allow": ", ".join(route.methods)})
-        await authorize(request, node, route.right_of(request.method))
-        _check_encoding(request)
-        request[OPERATION] = operation_of(handler)
-        answer = handler(request, node)
-        return await answer if isawaitable(answer) else answer
+        wait = MetadataWait()
+        METADATA_WAIT.set(wait)
+        try:
+            return await handle(request, handler)
+        except MetadataTimeout as error:
+            return error_reply(503, "service_unavailable", timeout_reason(node, error, wait))
+        finally:
+            wait.end()
 
     setattr(respond, GETS, route.handler("GET"))
     return respond
@@ -189,6 +212,8 @@ def _check_encoding(request: web.Request) -> None:
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Add the header `server`, without a version, and the configured headers."""
     response.headers["server"] = SERVER
+    if NODES_MISSING in request:
+        response.headers[NODES_MISSING] = request[NODES_MISSING]
     if isinstance(request.protocol, HttpProtocol) and request.protocol.has_had_enough:
         response.headers["connection"] = "close"
         response.force_close()

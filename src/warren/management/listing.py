@@ -26,6 +26,7 @@ from warren.limits_http import (
     PAGE_SIZE_MAX,
     SHOWN_PER_TURN,
 )
+from warren.management.carried_request import CARRIED
 from warren.management.name_filters import NameFilter, PatternError, name_filter
 from warren.management.partial_sort import partial_argsort
 from warren.management.replies import WHOLE, bad_request, encoded, reply, reply_in_parts
@@ -65,6 +66,10 @@ class Listing(Struct, Generic[R], frozen=True, kw_only=True):
     fields: frozenset[str] | None = None
     # Awaited with the records of the response before their views, for what takes long to compute.
     prepare: Callable[[Sequence[R]], Awaitable[None]] | None = None
+    # False for a record that is found to be gone when `prepare` was awaited.
+    has_view: Callable[[R], bool] | None = None
+    # The id of a record, by which nodes name it to each other; it has to be given for lists of all nodes.
+    identity: Callable[[R], str] | None = None
 
     def column(self, name: str) -> Column[R] | None:
         """A function that reads the column `name` of many records; None if the column needs a view."""
@@ -76,7 +81,7 @@ class Listing(Struct, Generic[R], frozen=True, kw_only=True):
 
 async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamResponse:
     """The response with the list, or with the requested page of it."""
-    columns = _columns(request)
+    columns = requested_columns(request)
     page = _page(request) if listing.is_paged else None
     records: Sequence[R] = listing.records if isinstance(listing.records, list) else list(listing.records)
     total = len(records)
@@ -97,13 +102,15 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
         shown = (await _sorted(request, listing, records))[page.start : page.start + page.size]
     if listing.prepare is not None:
         await listing.prepare(shown)
-    views, per_turn = _views(listing, columns)
+    if listing.has_view is not None:
+        shown = [record for record in shown if listing.has_view(record)]
+    views, per_turn = row_maker(listing, columns)
     if page is None:
         return await reply_in_parts(request, await _written(request, shown, views, per_turn))
     items: list[JsonObject] = []
-    for piece in _pieces(shown, per_turn):
+    for piece in pieces_of(shown, per_turn):
         items += views(piece)
-        await _next_turn(request)
+        await next_turn(request)
     return reply(
         {
             "filtered_count": found,
@@ -119,7 +126,7 @@ async def reply_list(request: web.Request, listing: Listing[R]) -> web.StreamRes
 
 def reply_one(request: web.Request, facts: JsonObject) -> web.Response:
     """The response with one object, or with its requested columns."""
-    return reply(select_columns(facts, _columns(request)))
+    return reply(select_columns(facts, requested_columns(request)))
 
 
 def select_columns(facts: JsonObject, columns: Sequence[Sequence[str]] | None) -> JsonObject:
@@ -140,7 +147,7 @@ def sort_value(facts: object, path: Sequence[str]) -> tuple[int, object]:
         if not isinstance(value, dict) or name not in value:
             return _ABSENT
         value = value[name]
-    return _ordered(value)
+    return sort_key(value)
 
 
 class _Page(Struct, frozen=True):
@@ -196,12 +203,12 @@ async def _filter_by_name(
     """The records whose name fits `chosen`; raises RequestRefused if a pattern takes too long."""
     assert names_of is not None
     found: list[R] = []
-    for piece in _pieces(records, chosen.per_turn):
+    for piece in pieces_of(records, chosen.per_turn):
         try:
             found += compress(piece, chosen.fits([str(name) for name in names_of(piece)]))
         except PatternError as error:
             raise _invalid(str(error)) from None
-        await _next_turn(request)
+        await next_turn(request)
     return found
 
 
@@ -215,18 +222,18 @@ async def _sorted(request: web.Request, listing: Listing[R], records: Sequence[R
     columns = [listing.column(name) for name in names]
     runs: list[list[tuple[Any, int, R]]] = []
     places = count()
-    for piece in _pieces(records, LISTED_PER_TURN if None in columns else SHOWN_PER_TURN):
+    for piece in pieces_of(records, LISTED_PER_TURN if None in columns else SHOWN_PER_TURN):
         keys = zip(*_keys(listing, names, piece), strict=True)
         # The unique number makes keys differ, so records are never compared.
         run = [(key, next(places), record) for key, record in zip(keys, piece, strict=True)]
         run.sort(key=_without_record, reverse=True)
         runs.append(run)
-        await _next_turn(request)
+        await next_turn(request)
     merged: list[R] = []
     ordered = merge(*map(_drain, runs), key=_without_record)
     while piece := [record for _, _, record in islice(ordered, LISTED_PER_TURN)]:
         merged += piece
-        await _next_turn(request)
+        await next_turn(request)
     if is_reverse:
         merged.reverse()
     return merged
@@ -251,9 +258,9 @@ async def _slice(
     else:
         keys: list[Any] = []
         is_column = listing.column(name) is not None
-        for piece in _pieces(records, NAMES_PER_TURN if is_column else LISTED_PER_TURN):
+        for piece in pieces_of(records, NAMES_PER_TURN if is_column else LISTED_PER_TURN):
             keys += _keys(listing, [name], piece)[0]
-            await _next_turn(request)
+            await next_turn(request)
         found = [records[place] for place in await partial_argsort(keys, start, end)]
     return found[::-1] if is_reverse else found
 
@@ -270,12 +277,12 @@ def _keys(listing: Listing[R], names: Sequence[str], records: Sequence[R]) -> Se
     columns = [listing.column(name) for name in names]
     if None not in columns:
         rows = [column(records) for column in columns if column is not None]
-        return rows if listing.is_sorted else [list(map(_ordered, row)) for row in rows]
+        return rows if listing.is_sorted else [list(map(sort_key, row)) for row in rows]
     views = list(map(listing.view, records))
     return [[sort_value(facts, name.split(".")) for facts in views] for name in names]
 
 
-def _views(
+def row_maker(
     listing: Listing[R], columns: Sequence[Sequence[str]] | None
 ) -> tuple[Callable[[Sequence[R]], list[JsonObject]], int]:
     """A function that makes the rows, and how many per turn; views are not built if columns suffice."""
@@ -303,27 +310,29 @@ async def _written(
 ) -> list[bytes]:
     """The whole list as JSON, in parts."""
     parts = [b"["]
-    for piece in _pieces(records, per_turn):
+    for piece in pieces_of(records, per_turn):
         if len(parts) > 1:
             parts.append(b",")
         parts.append(encoded(views(piece))[1:-1])
-        await _next_turn(request)
+        await next_turn(request)
     parts.append(b"]")
     return parts
 
 
-async def _next_turn(request: web.Request) -> None:
+async def next_turn(request: web.Request) -> None:
     """Yield to the event loop; raises ConnectionResetError if the client has disconnected."""
     await asyncio.sleep(0)
-    if request.transport is None and WHOLE not in request:
+    if request.transport is None and WHOLE not in request and CARRIED not in request:
         raise ConnectionResetError("the client has disconnected")
 
 
-def _pieces(records: Sequence[R], size: int) -> Iterator[Sequence[R]]:
+def pieces_of(records: Sequence[R], size: int) -> Iterator[Sequence[R]]:
+    """`records` in slices of `size`, the last one of which may be shorter."""
     return (records[at : at + size] for at in range(0, len(records), size))
 
 
-def _columns(request: web.Request) -> Sequence[Sequence[str]] | None:
+def requested_columns(request: web.Request) -> Sequence[Sequence[str]] | None:
+    """The paths of the columns that a request asks for; None for all."""
     written = request.query.get("columns")
     return None if written is None else [path.split(".") for path in written.split(",")]
 
@@ -339,7 +348,8 @@ def _select(chosen: JsonObject, facts: JsonObject, path: Sequence[str]) -> None:
         _select(inner, value, rest)
 
 
-def _ordered(value: object) -> tuple[int, object]:
+def sort_key(value: object) -> tuple[int, object]:
+    """The sort key of a value: its type, in the order of Erlang, and then the value."""
     # The order of types in Erlang is number < atom < map < list < binary; most values are names.
     if type(value) is str:
         return 4, value

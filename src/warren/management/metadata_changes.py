@@ -14,6 +14,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.replies import RequestRefused, bad_request, error_reply, missing
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, Reply, SetParameter
 from warren.metadata.costly_patterns import costly_pattern
+from warren.metadata.identity import shown_name
 from warren.metadata.parameters import parameter_refusal
 from warren.metadata.uri_check import VhostAccess
 from warren.metadata.users import User
@@ -22,7 +23,7 @@ from warren.model.coroutine_driver import drive
 from warren.model.patterns import new_pattern_error
 
 T = TypeVar("T")
-# The user of the request that is being handled.
+# The identity of the user of the request that is being handled.
 ACTING_USER: ContextVar[str] = ContextVar("ACTING_USER", default=INTERNAL_USER)
 
 
@@ -31,15 +32,17 @@ async def propose(node: ManagedNode, command: MetadataCommand) -> Reply:
     reason = costly_pattern(command)
     if reason is not None:
         raise bad_request(reason)
-    reply = await node.proposals.propose(command, ACTING_USER.get())
+    reply = await node.proposals.propose(command, shown_name(ACTING_USER.get()))
     if reply.outcome is Outcome.REFUSED:
         raise bad_request(reply.text)
     return reply
 
 
 async def propose_all(node: ManagedNode, commands: Iterable[MetadataCommand]) -> list[Reply | BaseException]:
-    """Have `commands` applied, all in progress at once; returns the result of each, in order."""
-    proposed = (node.proposals.propose(command, ACTING_USER.get()) for command in commands)
+    """Have `commands` of definitions applied, all in progress at once; returns each result, in order."""
+    proposed = (
+        node.proposals.propose(node.placed(command), shown_name(ACTING_USER.get())) for command in commands
+    )
     return await asyncio.gather(*proposed, return_exceptions=True)
 
 
@@ -62,7 +65,7 @@ async def propose_checked(node: ManagedNode, command: MetadataCommand, *, is_esc
     """Have a `command` applied that RabbitMQ validates as a parameter; `is_escaped` escapes the reason."""
     reason = costly_pattern(command)
     if reason is None:
-        reply = await node.proposals.propose(command, ACTING_USER.get())
+        reply = await node.proposals.propose(command, shown_name(ACTING_USER.get()))
         if reply.outcome is not Outcome.REFUSED:
             return
         reason = reply.text

@@ -7,13 +7,20 @@ from itertools import chain
 
 from warren.limits import NAMES_PER_TURN
 from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
-from warren.metadata.events import Event, PoliciesChanged, QueueDeclared, QueueDeleted, VhostRemoved
+from warren.metadata.events import (
+    Event,
+    PoliciesChanged,
+    QueueDeclared,
+    QueueDeleted,
+    QueueMembersChanged,
+    VhostRemoved,
+)
 from warren.metadata.machine import Metadata
 from warren.metadata.policies import Policy
 from warren.metadata.records import QueueRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUORUM, STREAM
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 
 # The largest size of a block; adding or removing a queue moves the entries behind it in one block.
 _BLOCK = 1_024
@@ -31,8 +38,8 @@ class IndexedQueue:
     def __init__(self, vhost: str, record: QueueRecord) -> None:
         self.vhost = vhost
         self.record = record
-        self._queues: dict[str, LocalQueue] | None = None
-        self._live: LocalQueue | None = None
+        self._queues: dict[str, VhostQueue] | None = None
+        self._live: VhostQueue | None = None
         # The generation of all policies in which `_policies` was found; _NEVER if it was not yet.
         self._generation = _NEVER
         self._policies: tuple[Policy | None, Policy | None] = (None, None)
@@ -49,21 +56,23 @@ class IndexedQueue:
         """True if `policies` has a cached result of `generation`."""
         return self._generation == generation
 
-    def live(self, queues: dict[str, LocalQueue]) -> LocalQueue | None:
+    def live(self, queues: dict[str, VhostQueue]) -> VhostQueue | None:
         """The live queue in `queues`, which is a new dict after a restart of its virtual host; else None."""
         if self._live is None or self._queues is not queues:
             self._queues = queues
             # Cached: in a long list, looking up each queue by name takes longer than all else.
             self._live = queues.get(self.record.name)
-        return self._live
+        return None if self._live is None else self._live.led_here()
 
 
 def live_queues(
-    named: Iterable[IndexedQueue], queues: dict[str, LocalQueue], nothing: LocalQueue
-) -> list[LocalQueue]:
+    named: Iterable[IndexedQueue], queues: dict[str, VhostQueue], nothing: VhostQueue
+) -> list[VhostQueue]:
     """The live queue of each of `named`; `nothing` in place of one that does not exist."""
     return [
-        one._live if one._live is not None and one._queues is queues else one.live(queues) or nothing
+        one._live.led_here()
+        if one._live is not None and one._queues is queues
+        else one.live(queues) or nothing
         for one in named
     ]
 
@@ -82,7 +91,7 @@ async def find_policies(named: Iterable[IndexedQueue], metadata: Metadata, order
             await asyncio.sleep(0)
 
 
-def existing_queues(named: Iterable[IndexedQueue], queues: dict[str, LocalQueue]) -> list[LocalQueue]:
+def existing_queues(named: Iterable[IndexedQueue], queues: dict[str, VhostQueue]) -> list[VhostQueue]:
     """The live queues of those of `named` that exist."""
     return [live for one in named if (live := one.live(queues)) is not None]
 
@@ -96,9 +105,14 @@ class QueueIndex:
         self._by_vhost: dict[str, _SortedQueues] = {}
         # (virtual host, type) -> the queues of a type that may be rare among very many queues.
         self._by_kind: dict[tuple[str, str], _SortedQueues] = {}
+        # (virtual host, number of a node) -> how many of its queues are there.
+        self._counts: dict[tuple[str, int], int] = {}
         for vhost in metadata.vhosts.by_name.values():
             self._add_all(vhost)
-        metadata.listen(self._on_event, (QueueDeclared, QueueDeleted, VhostRemoved, PoliciesChanged))
+        metadata.listen(
+            self._on_event,
+            (QueueDeclared, QueueDeleted, QueueMembersChanged, VhostRemoved, PoliciesChanged),
+        )
 
     def of(self, vhost: VhostMetadata) -> list[IndexedQueue]:
         """The queues of `vhost` as a list that does not change later."""
@@ -111,15 +125,21 @@ class QueueIndex:
         order = self._by_kind.get((vhost, kind))
         return [] if order is None else order.whole()
 
+    def count_at(self, vhost: str, home: int) -> int:
+        """The number of queues of `vhost` whose home is the node `home`."""
+        return self._counts.get((vhost, home), 0)
+
     def _on_event(self, event: Event) -> None:
         if isinstance(event, QueueDeclared):
             self._add(event.vhost, event.queue)
         elif isinstance(event, QueueDeleted):
-            self._by_vhost[event.vhost].remove(event.queue.name)
-            if event.queue.kind in _RARE_KINDS:
-                self._by_kind[event.vhost, event.queue.kind].remove(event.queue.name)
+            self._remove(event.vhost, event.queue)
+        elif isinstance(event, QueueMembersChanged):
+            self._remove(event.vhost, event.before)
+            self._add(event.vhost, event.queue)
         elif isinstance(event, VhostRemoved):
             self._by_vhost.pop(event.vhost, None)
+            self._counts = {at: count for at, count in self._counts.items() if at[0] != event.vhost}
             for kind in _RARE_KINDS:
                 self._by_kind.pop((event.vhost, kind), None)
         elif isinstance(event, PoliciesChanged):
@@ -132,17 +152,29 @@ class QueueIndex:
         self._by_vhost[vhost.name] = _SortedQueues(queues)
         of_kind: dict[str, list[IndexedQueue]] = {kind: [] for kind in _RARE_KINDS}
         for named in queues:
+            self._count(vhost.name, named.record)
             kind = named.record.kind
             if kind in of_kind:
                 of_kind[kind].append(named)
         for kind, rare in of_kind.items():
             self._by_kind[vhost.name, kind] = _SortedQueues(rare)
 
+    def _count(self, vhost: str, queue: QueueRecord) -> None:
+        at = vhost, queue.home
+        self._counts[at] = self._counts.get(at, 0) + 1
+
     def _add(self, vhost: str, queue: QueueRecord) -> None:
         named = IndexedQueue(vhost, queue)
+        self._count(vhost, queue)
         self._by_vhost.setdefault(vhost, _SortedQueues()).add(named)
         if queue.kind in _RARE_KINDS:
             self._by_kind.setdefault((vhost, queue.kind), _SortedQueues()).add(named)
+
+    def _remove(self, vhost: str, queue: QueueRecord) -> None:
+        self._by_vhost[vhost].remove(queue.name)
+        self._counts[vhost, queue.home] -= 1
+        if queue.kind in _RARE_KINDS:
+            self._by_kind[vhost, queue.kind].remove(queue.name)
 
 
 class _SortedQueues:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from warren.metadata.commands import Json
 from warren.metadata.users import User
 from warren.metrics.time_series import TimeSeries
-from warren.relay.status import LinkKey, LinkStatus
+from warren.relay.status import LinkKey, LinkState, LinkStatus
 
 
 class StepState(StrEnum):
@@ -44,8 +44,9 @@ class RelayView(Struct, frozen=True, kw_only=True):
 
     # The statuses of all links, in any order.
     statuses: Callable[[], Collection[LinkStatus]] = tuple
-    # The keys of all links, in any order, and the status of one; None if there is no such link.
+    # The keys of all links, in any order, and the state and the status of one; None if there is no such link.
     link_keys: Callable[[], Collection[LinkKey]] = tuple
+    state: Callable[[LinkKey], LinkState | None] = lambda key: None
     status: Callable[[LinkKey], LinkStatus | None] = lambda key: None
     # The samples of a link, by LINK_COLUMNS; None if it was not sampled yet.
     history: Callable[[LinkKey], TimeSeries | None] = lambda key: None

@@ -18,6 +18,8 @@ _HEADERS = {
 _JSON = "application/json"
 # Set in a request whose response must be one whole body, because it becomes part of another.
 WHOLE = "whole"
+# Set in a request whose response has ended before its end.
+BROKEN_OFF = "broken off"
 # The largest response that is sent as one body; a larger one is sent in parts as the client reads.
 _WHOLE_SIZE_MAX = 1_048_576
 
@@ -78,6 +80,13 @@ async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.Stream
             # Writing to a client that reads fast does not suspend, so yield to the event loop.
             await asyncio.sleep(0)
     return response
+
+
+def break_off(request: web.Request) -> None:
+    """End the response to `request` so that the client sees that it is incomplete."""
+    request[BROKEN_OFF] = True
+    if request.transport is not None:
+        request.transport.abort()
 
 
 def done() -> web.Response:

@@ -1,19 +1,18 @@
-"""Every route of the HTTP API: its path, the handler of each method, and the required right.
+"""Every route of the HTTP API: its path, the handler of each method, the required right and the place.
 
 No other module declares routes. Paths are below `/api`; a name in braces is one segment, in which `%2F` is
 a slash. GET implies HEAD, every path supports OPTIONS, and a trailing slash is ignored. If two paths match
 a request, the first one is used.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
 
-from aiohttp import web
 from msgspec import Struct, field
 
 from warren.management.api import (
     bindings,
     cluster,
+    cluster_members,
     connections,
     controls,
     dead_letters,
@@ -43,6 +42,7 @@ from warren.management.api import (
     queue_recovery,
     queue_rows,
     queues,
+    replica_changes,
     replication,
     requeue,
     shovels,
@@ -60,9 +60,7 @@ from warren.management.api import (
 )
 from warren.management.api.policies import PolicyHandlers
 from warren.management.auth import Right
-from warren.management.managed_node import ManagedNode
-
-Handler: TypeAlias = Callable[[web.Request, ManagedNode], web.StreamResponse | Awaitable[web.StreamResponse]]
+from warren.management.placement import Handler, Place
 
 _HEAD = "HEAD"
 _GET = "GET"
@@ -77,6 +75,9 @@ class HttpRoute(Struct, frozen=True):
     right: Right
     # Rights of methods that differ from `right`.
     rights: Mapping[str, Right] = field(default_factory=dict)
+    # Which node of a cluster handles it, and for which methods that differs.
+    place: Place = Place.HERE
+    places: Mapping[str, Place] = field(default_factory=dict)
     # True for the old name of a path that was renamed.
     is_deprecated: bool = False
 
@@ -93,6 +94,10 @@ class HttpRoute(Struct, frozen=True):
     def right_of(self, method: str) -> Right:
         """The right that `method` requires."""
         return self.rights.get(method, self.right)
+
+    def place_of(self, method: str) -> Place:
+        """Where `method` is handled."""
+        return self.places.get(_GET if method == _HEAD else method, self.place)
 
 
 def _get(handler: Handler) -> Mapping[str, Handler]:
@@ -118,27 +123,41 @@ _TOPIC_PERMISSION: Mapping[str, Handler] = {
 ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/overview", _get(overview.overview), Right.USER),
     HttpRoute("/nodes", _get(nodes.nodes), Right.MONITOR),
-    HttpRoute("/nodes/{node}", _get(nodes.one_node), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory", _get(nodes.memory), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory/relative", _get(nodes.relative_memory), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory/ets", _get(nodes.tables), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory/ets/relative", _get(nodes.relative_tables), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory/ets/{filter}", _get(nodes.tables), Right.MONITOR),
-    HttpRoute("/nodes/{node}/memory/ets/{filter}/relative", _get(nodes.relative_tables), Right.MONITOR),
+    HttpRoute("/nodes/{node}", _get(nodes.one_node), Right.MONITOR, place=Place.NODE),
+    HttpRoute("/nodes/{node}/memory", _get(nodes.memory), Right.MONITOR, place=Place.NODE),
+    HttpRoute("/nodes/{node}/memory/relative", _get(nodes.relative_memory), Right.MONITOR, place=Place.NODE),
+    HttpRoute("/nodes/{node}/memory/ets", _get(nodes.tables), Right.MONITOR, place=Place.NODE),
+    HttpRoute(
+        "/nodes/{node}/memory/ets/relative", _get(nodes.relative_tables), Right.MONITOR, place=Place.NODE
+    ),
+    HttpRoute("/nodes/{node}/memory/ets/{filter}", _get(nodes.tables), Right.MONITOR, place=Place.NODE),
+    HttpRoute(
+        "/nodes/{node}/memory/ets/{filter}/relative",
+        _get(nodes.relative_tables),
+        Right.MONITOR,
+        place=Place.NODE,
+    ),
     HttpRoute("/connections", _get(connections.connections), Right.USER),
     HttpRoute(
         "/connections/username/{user}",
         {"GET": connections.of_user, "DELETE": connections.close_connections},
         Right.USER,
+        places={"DELETE": Place.ALL},
     ),
     HttpRoute(
         "/connections/{connection}",
         {"GET": connections.connection, "DELETE": connections.close_connection},
         Right.USER,
+        place=Place.HOLDER,
     ),
-    HttpRoute("/connections/{connection}/channels", _get(connections.channels_of_connection), Right.USER),
+    HttpRoute(
+        "/connections/{connection}/channels",
+        _get(connections.channels_of_connection),
+        Right.USER,
+        place=Place.HOLDER,
+    ),
     HttpRoute("/channels", _get(connections.channels), Right.USER),
-    HttpRoute("/channels/{channel}", _get(connections.channel), Right.USER),
+    HttpRoute("/channels/{channel}", _get(connections.channel), Right.USER, place=Place.HOLDER),
     HttpRoute("/consumers", _get(connections.consumers), Right.USER),
     HttpRoute("/consumers/{vhost}", _get(connections.consumers), Right.USER),
     HttpRoute("/stream/connections", _get(stream_connections.connections), Right.USER),
@@ -147,21 +166,27 @@ ROUTES: tuple[HttpRoute, ...] = (
         "/stream/connections/{vhost}/{connection}",
         {"GET": stream_connections.connection, "DELETE": stream_connections.close_connection},
         Right.USER,
+        place=Place.HOLDER,
     ),
     HttpRoute(
         "/stream/connections/{vhost}/{connection}/consumers",
         _get(stream_connections.consumers_on),
         Right.USER,
+        place=Place.HOLDER,
     ),
     HttpRoute(
         "/stream/connections/{vhost}/{connection}/publishers",
         _get(stream_connections.publishers_on),
         Right.USER,
+        place=Place.HOLDER,
     ),
     HttpRoute("/stream/publishers", _get(stream_connections.publishers), Right.USER),
     HttpRoute("/stream/publishers/{vhost}", _get(stream_connections.publishers), Right.USER),
     HttpRoute(
-        "/stream/publishers/{vhost}/{queue}", _get(stream_connections.publishers_of_stream), Right.USER
+        "/stream/publishers/{vhost}/{queue}",
+        _get(stream_connections.publishers_of_stream),
+        Right.USER,
+        place=Place.QUEUE,
     ),
     HttpRoute("/stream/consumers", _get(stream_connections.consumers), Right.USER),
     HttpRoute("/stream/consumers/{vhost}", _get(stream_connections.consumers), Right.USER),
@@ -179,7 +204,7 @@ ROUTES: tuple[HttpRoute, ...] = (
     ),
     HttpRoute("/vhosts/{vhost}/connections", _get(connections.of_vhost), Right.VHOST),
     HttpRoute("/vhosts/{vhost}/channels", _get(connections.channels_of_vhost), Right.VHOST),
-    HttpRoute("/vhosts/{vhost}/start/{node}", {"POST": vhosts.start}, Right.ADMINISTRATOR),
+    HttpRoute("/vhosts/{vhost}/start/{node}", {"POST": vhosts.start}, Right.ADMINISTRATOR, place=Place.NODE),
     HttpRoute("/vhosts/{vhost}/permissions", _get(permissions.of_vhost), Right.ADMINISTRATOR),
     HttpRoute("/vhosts/{vhost}/topic-permissions", _get(permissions.topics_of_vhost), Right.ADMINISTRATOR),
     HttpRoute("/users/bulk-delete", {"POST": users.delete_users}, Right.ADMINISTRATOR),
@@ -221,13 +246,31 @@ ROUTES: tuple[HttpRoute, ...] = (
         "/queues/{vhost}/{queue}",
         {"GET": queues.queue, "PUT": declarations.put_queue, "DELETE": declarations.delete_queue},
         Right.VHOST,
+        places={"DELETE": Place.QUEUE},
     ),
     HttpRoute("/queues/{vhost}/{queue}/bindings", _get(bindings.to_queue), Right.VHOST),
-    HttpRoute("/queues/{vhost}/{queue}/contents", {"DELETE": declarations.purge_queue}, Right.VHOST),
-    HttpRoute("/queues/{vhost}/{queue}/get", {"POST": messages.get_messages}, Right.VHOST),
-    HttpRoute("/queues/{vhost}/{queue}/actions", {"POST": declarations.act_on_queue}, Right.ADMINISTRATOR),
-    # RabbitMQ has these three since 4.0; its command `quorum_status` is older.
-    HttpRoute("/queues/quorum/{vhost}/{queue}/status", _get(replication.status), Right.MONITOR),
+    HttpRoute(
+        "/queues/{vhost}/{queue}/contents",
+        {"DELETE": declarations.purge_queue},
+        Right.VHOST,
+        place=Place.QUEUE,
+    ),
+    HttpRoute("/queues/{vhost}/{queue}/get", {"POST": messages.get_messages}, Right.VHOST, place=Place.QUEUE),
+    HttpRoute(
+        "/queues/{vhost}/{queue}/actions",
+        {"POST": declarations.act_on_queue},
+        Right.ADMINISTRATOR,
+        place=Place.QUEUE,
+    ),
+    # RabbitMQ has these five since 4.0; its command `quorum_status` is older.
+    HttpRoute("/queues/quorum/replicas/on/{node}/grow", {"POST": replica_changes.grow}, Right.ADMINISTRATOR),
+    HttpRoute(
+        "/queues/quorum/replicas/on/{node}/shrink", {"DELETE": replica_changes.shrink}, Right.ADMINISTRATOR
+    ),
+    # Each node knows its own replica.
+    HttpRoute(
+        "/queues/quorum/{vhost}/{queue}/status", _get(replication.status), Right.MONITOR, place=Place.ALL
+    ),
     HttpRoute(
         "/queues/quorum/{vhost}/{queue}/replicas/add",
         {"POST": replication.add_replica},
@@ -292,12 +335,15 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": shovels.shovel, "DELETE": shovels.delete_shovel},
         Right.MONITOR,
         {"DELETE": Right.POLICIES},
+        # The definition is in the metadata; its status is known where it runs.
+        places={"GET": Place.HOLDER},
     ),
     HttpRoute(
         "/shovels/vhost/{vhost}/{name}/restart",
         {"GET": shovels.shovel, "DELETE": shovels.restart},
         Right.MONITOR,
         {"DELETE": Right.POLICIES},
+        place=Place.HOLDER,
     ),
     HttpRoute("/federation-links", _get(federation.links), Right.MONITOR),
     HttpRoute("/federation-links/{vhost}", _get(federation.of_vhost), Right.MONITOR),
@@ -308,6 +354,7 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": federation.of_vhost, "DELETE": federation.restart},
         Right.MONITOR,
         {"DELETE": Right.POLICIES},
+        place=Place.NODE,
     ),
     HttpRoute("/vhost-limits", _get(limits.vhost_limits), Right.VISIBLE_VHOST),
     HttpRoute("/vhost-limits/{vhost}", _get(limits.of_vhost), Right.VISIBLE_VHOST),
@@ -329,7 +376,7 @@ ROUTES: tuple[HttpRoute, ...] = (
         Right.USER,
     ),
     HttpRoute("/healthchecks/node", _get(health.node_health), Right.USER),
-    HttpRoute("/healthchecks/node/{node}", _get(health.node_health), Right.USER),
+    HttpRoute("/healthchecks/node/{node}", _get(health.node_health), Right.USER, place=Place.NODE),
     HttpRoute("/feature-flags", _get(node_state.feature_flags), Right.ADMINISTRATOR),
     HttpRoute("/feature-flags/{name}/enable", {"PUT": node_state.enable_feature_flag}, Right.ADMINISTRATOR),
     HttpRoute("/extensions", _get(node_state.extensions), Right.USER),
@@ -340,18 +387,20 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": node_state.attempts, "DELETE": node_state.forget_attempts},
         Right.MONITOR,
         {"DELETE": Right.ADMINISTRATOR},
+        place=Place.NODE,
     ),
     HttpRoute(
         "/auth/attempts/{node}/source",
         {"GET": node_state.attempts_by_source, "DELETE": node_state.forget_attempts},
         Right.MONITOR,
         {"DELETE": Right.ADMINISTRATOR},
+        place=Place.NODE,
     ),
-    HttpRoute("/rebalance/queues", {"POST": node_state.rebalance}, Right.ADMINISTRATOR),
+    HttpRoute("/rebalance/queues", {"POST": replica_changes.rebalance}, Right.ADMINISTRATOR),
     HttpRoute("/reset", {"DELETE": node_state.reset}, Right.ADMINISTRATOR),
-    HttpRoute("/reset/{node}", {"DELETE": node_state.reset}, Right.ADMINISTRATOR),
+    HttpRoute("/reset/{node}", {"DELETE": node_state.reset}, Right.ADMINISTRATOR, place=Place.NODE),
     HttpRoute("/login", {"POST": node_state.login}, Right.ANYBODY),
-    HttpRoute("/aliveness-test/{vhost}", _get(messages.aliveness), Right.VHOST),
+    HttpRoute("/aliveness-test/{vhost}", _get(messages.aliveness), Right.VHOST, place=Place.ALIVENESS),
     HttpRoute("/whoami", _get(overview.who_am_i), Right.USER),
     HttpRoute("/health/checks/alarms", _get(health.alarms), Right.USER),
     HttpRoute("/health/checks/local-alarms", _get(health.local_alarms), Right.USER),
@@ -380,6 +429,15 @@ ROUTES: tuple[HttpRoute, ...] = (
         )
     ),
     HttpRoute("/warren/config", _get(controls.configuration), Right.ADMINISTRATOR),
+    HttpRoute("/warren/cluster", _get(cluster_members.status), Right.MONITOR),
+    HttpRoute("/warren/cluster/members", {"PUT": cluster_members.join}, Right.ADMINISTRATOR),
+    HttpRoute("/warren/cluster/members/{name}", {"DELETE": cluster_members.remove}, Right.ADMINISTRATOR),
+    HttpRoute(
+        "/warren/nodes/{node}/maintenance",
+        {"PUT": cluster_members.drain, "DELETE": cluster_members.revive},
+        Right.ADMINISTRATOR,
+        place=Place.NODE,
+    ),
     HttpRoute("/warren/limits", _get(controls.limits), Right.MONITOR),
     HttpRoute("/warren/limits/{resource}", {"PUT": controls.put_limit}, Right.ADMINISTRATOR),
     HttpRoute("/warren/quarantine", _get(quarantine.quarantine), Right.MONITOR),
@@ -387,35 +445,53 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/warren/quarantine/{item}", {"DELETE": quarantine.remove}, Right.ADMINISTRATOR),
     HttpRoute("/warren/log", _get(controls.log), Right.MONITOR),
     HttpRoute("/warren/losses", _get(lost.losses), Right.MONITOR),
-    HttpRoute("/warren/losses/acknowledge", {"POST": lost.acknowledge}, Right.ADMINISTRATOR),
+    HttpRoute("/warren/losses/acknowledge", {"POST": lost.acknowledge}, Right.ADMINISTRATOR, place=Place.ALL),
     HttpRoute("/warren/log/level", {"PUT": controls.put_level}, Right.ADMINISTRATOR),
     HttpRoute("/warren/log/rotate", {"POST": controls.rotate}, Right.ADMINISTRATOR),
     HttpRoute("/warren/authenticate", {"POST": controls.authenticate}, Right.ADMINISTRATOR),
     HttpRoute(
         "/warren/session", {"POST": web_sessions.sign_in, "DELETE": web_sessions.sign_out}, Right.ANYBODY
     ),
-    HttpRoute("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST),
-    HttpRoute("/warren/queues/{vhost}/{queue}/rows", _get(queue_rows.browse), Right.VHOST),
+    HttpRoute("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST, place=Place.QUEUE),
+    HttpRoute("/warren/queues/{vhost}/{queue}/rows", _get(queue_rows.browse), Right.VHOST, place=Place.QUEUE),
     HttpRoute(
         "/warren/queues/{vhost}/{queue}/leases",
         {"GET": leases.leases_of_queue, "POST": leases.grant},
         Right.VHOST,
+        places={"POST": Place.QUEUE},
     ),
     HttpRoute("/warren/streams", _get(streams.streams), Right.VHOST),
     HttpRoute("/warren/streams/{vhost}", _get(streams.streams), Right.VHOST),
-    HttpRoute("/warren/streams/{vhost}/{queue}", _get(streams.stream), Right.VHOST),
-    HttpRoute("/warren/streams/{vhost}/{queue}/clients", _get(streams.clients), Right.VHOST),
-    HttpRoute("/warren/streams/{vhost}/{queue}/rows", _get(streams.read), Right.VHOST),
-    HttpRoute("/warren/leases", _get(leases.leases), Right.USER),
-    HttpRoute("/warren/leases/{lease}", _get(leases.lease), Right.USER),
-    HttpRoute("/warren/leases/{lease}/rows", _get(leases.read), Right.USER),
-    HttpRoute("/warren/leases/{lease}/settle", {"POST": leases.settle}, Right.USER),
-    HttpRoute("/warren/leases/{lease}/renew", {"POST": leases.renew}, Right.USER),
-    HttpRoute("/warren/static-shovels/{name}", _get(shovels.static_shovel), Right.MONITOR),
-    HttpRoute("/warren/shovels/{vhost}/{name}/restart", {"POST": shovels.restart}, Right.POLICIES),
-    HttpRoute("/warren/federation-links/{vhost}/{link}", _get(federation.link), Right.MONITOR),
+    HttpRoute("/warren/streams/{vhost}/{queue}", _get(streams.stream), Right.VHOST, place=Place.QUEUE),
     HttpRoute(
-        "/warren/federation-links/{vhost}/{link}/restart", {"POST": federation.restart}, Right.POLICIES
+        "/warren/streams/{vhost}/{queue}/clients", _get(streams.clients), Right.VHOST, place=Place.QUEUE
+    ),
+    HttpRoute("/warren/streams/{vhost}/{queue}/rows", _get(streams.read), Right.VHOST, place=Place.QUEUE),
+    HttpRoute("/warren/leases", _get(leases.leases), Right.USER),
+    HttpRoute("/warren/leases/{lease}", _get(leases.lease), Right.USER, place=Place.LEASE),
+    HttpRoute("/warren/leases/{lease}/rows", _get(leases.read), Right.USER, place=Place.LEASE),
+    HttpRoute("/warren/leases/{lease}/settle", {"POST": leases.settle}, Right.USER, place=Place.LEASE),
+    HttpRoute("/warren/leases/{lease}/renew", {"POST": leases.renew}, Right.USER, place=Place.LEASE),
+    HttpRoute(
+        "/warren/static-shovels/{name}", _get(shovels.static_shovel), Right.MONITOR, place=Place.HOLDER
+    ),
+    HttpRoute(
+        "/warren/shovels/{vhost}/{name}/restart",
+        {"POST": shovels.restart},
+        Right.POLICIES,
+        place=Place.HOLDER,
+    ),
+    HttpRoute(
+        "/warren/federation-links/{vhost}/{link}",
+        _get(federation.link),
+        Right.MONITOR,
+        place=Place.HOLDER,
+    ),
+    HttpRoute(
+        "/warren/federation-links/{vhost}/{link}/restart",
+        {"POST": federation.restart},
+        Right.POLICIES,
+        place=Place.HOLDER,
     ),
     HttpRoute("/warren/shovels/{vhost}/check", {"POST": dry_runs.check_shovel}, Right.POLICIES),
     HttpRoute(
@@ -436,37 +512,58 @@ ROUTES: tuple[HttpRoute, ...] = (
         "/warren/queues/{vhost}/{queue}/quarantine/release",
         {"POST": message_quarantine.release},
         Right.VHOST,
+        place=Place.QUEUE,
     ),
     HttpRoute(
         "/warren/queues/{vhost}/{queue}/quarantine/remove",
         {"POST": message_quarantine.remove},
         Right.VHOST,
+        place=Place.QUEUE,
     ),
     HttpRoute(
         "/warren/queues/{vhost}/{queue}/recovery",
         {**_get(queue_recovery.recoverable), "POST": queue_recovery.recover},
         Right.ADMINISTRATOR,
+        place=Place.QUEUE,
     ),
-    HttpRoute("/warren/queues/{vhost}/{queue}/requeue", {"POST": requeue.requeue_unacked}, Right.VHOST),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/requeue",
+        {"POST": requeue.requeue_unacked},
+        Right.VHOST,
+        place=Place.QUEUE,
+    ),
     HttpRoute(
         "/warren/queues/{vhost}/{queue}/return",
         {"POST": requeue.requeue_unacked},
         Right.VHOST,
         is_deprecated=True,
+        place=Place.QUEUE,
     ),
     HttpRoute("/warren/exchanges/{vhost}/{exchange}/route", {"POST": tracing.trace_route}, Right.VHOST),
     HttpRoute("/warren/dead-letters", _get(dead_letters.dead_letters), Right.VHOST),
     HttpRoute("/warren/dead-letters/{vhost}", _get(dead_letters.dead_letters), Right.VHOST),
     HttpRoute(
-        "/warren/queues/{vhost}/{queue}/dead-letters", _get(dead_letters.dead_letters_of_queue), Right.VHOST
+        "/warren/queues/{vhost}/{queue}/dead-letters",
+        _get(dead_letters.dead_letters_of_queue),
+        Right.VHOST,
+        place=Place.QUEUE,
     ),
-    HttpRoute("/warren/queues/{vhost}/{queue}/redrive", {"POST": message_moves.redrive}, Right.VHOST),
-    HttpRoute("/warren/queues/{vhost}/{queue}/move", {"POST": message_moves.move}, Right.VHOST),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/redrive",
+        {"POST": message_moves.redrive},
+        Right.VHOST,
+        place=Place.QUEUE,
+    ),
+    HttpRoute(
+        "/warren/queues/{vhost}/{queue}/move", {"POST": message_moves.move}, Right.VHOST, place=Place.QUEUE
+    ),
     HttpRoute("/warren/jobs", _get(jobs.jobs), Right.USER),
-    HttpRoute("/warren/jobs/{job}", {"GET": jobs.job, "DELETE": jobs.stop_job}, Right.USER),
-    HttpRoute("/warren/jobs/{job}/undo", {"POST": jobs.undo_job}, Right.USER),
+    HttpRoute(
+        "/warren/jobs/{job}", {"GET": jobs.job, "DELETE": jobs.stop_job}, Right.USER, place=Place.HOLDER
+    ),
+    HttpRoute("/warren/jobs/{job}/undo", {"POST": jobs.undo_job}, Right.USER, place=Place.HOLDER),
     HttpRoute("/warren/staged", _get(staged.staged), Right.USER),
-    HttpRoute("/warren/staged/{vhost}", {"DELETE": staged.discard}, Right.VHOST),
+    HttpRoute("/warren/staged/{vhost}", {"DELETE": staged.discard}, Right.VHOST, place=Place.PARTS),
     HttpRoute("/warren/staged/{vhost}/commit", {"POST": staged.commit}, Right.VHOST),
     HttpRoute("/warren/staged/{vhost}/{exchange}", {"POST": staged.stage}, Right.VHOST),
     HttpRoute("/warren/live", _get(live.live), Right.USER),

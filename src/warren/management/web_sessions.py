@@ -61,6 +61,7 @@ StoreSessions = Callable[[list[StoredWebSession]], Awaitable[None]]
 class _WebSession(Struct):
     """A session in memory."""
 
+    # The identity of the user.
     name: str
     # The user as authenticated by another system; None for a user in the metadata.
     visitor: ExternalUser | None
@@ -113,10 +114,12 @@ class WebSessions:
         """Sign `user` in: `response` sets the cookie; the browser's previous session ends."""
         self._forget_idle()
         self._by_token.pop(_digest(request), None)
-        self._make_room(user.name)
+        self._make_room(user.identity)
         token, now = self._random_bytes(_TOKEN_SIZE).hex(), self._now()
         visitor = user if isinstance(user, ExternalUser) else None
-        self._by_token[_digest_of(token)] = _WebSession(user.name, visitor, _password_digest(user), now, now)
+        self._by_token[_digest_of(token)] = _WebSession(
+            user.identity, visitor, _password_digest(user), now, now
+        )
         self._changes += 1
         response.set_cookie(
             COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path=_api_of(request)

@@ -16,7 +16,7 @@ from warren.metadata.machine import Metadata
 from warren.metrics.time_series import CoarseTimeSeries, SampleRow, TimeSeries
 from warren.model.counters import Counters
 from warren.model.samples import Samples
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.relay.link import Link
 from warren.relay.status import LinkStatus
 from warren.routing.exchange import Exchange
@@ -86,7 +86,7 @@ class Sampler:
         self._kept: dict[TimeSeries, None] = {}
         self._rows = 0
         # The queues that were not empty when they were last sampled.
-        self._holding: dict[VirtualHost, dict[LocalQueue, None]] = {}
+        self._holding: dict[VirtualHost, dict[VhostQueue, None]] = {}
         # The numbers of messages in all of them, by LENGTHS.
         self._lengths: dict[VirtualHost, SampleRow] = {}
         self._queues_created = 0
@@ -161,7 +161,7 @@ class Sampler:
         holding = self._holding.get(vhost, {})
         if len(holding) + len(vhost.dirty) > _ADDED_UP_MAX:
             return self._lengths.get(vhost, (0,) * len(LENGTHS))
-        dirty: dict[LocalQueue, None] = vhost.dirty  # type: ignore[assignment]
+        dirty: dict[VhostQueue, None] = vhost.dirty  # type: ignore[assignment]
         return _lengths(holding | dirty)
 
     def _on_event(self, event: Event) -> None:
@@ -189,7 +189,7 @@ class Sampler:
     def _queues(self, vhost: VirtualHost, time: int) -> Iterator[None]:
         holding = self._holding.setdefault(vhost, {})
         for done, dirty in enumerate(vhost.take_dirty(), 1):
-            queue: LocalQueue = dirty  # type: ignore[assignment]
+            queue: VhostQueue = dirty  # type: ignore[assignment]
             queue.is_dirty = False
             if not queue.is_deleted:
                 row = queue_row(queue)
@@ -254,7 +254,7 @@ class Sampler:
             series.forget()
 
 
-def queue_row(queue: LocalQueue) -> SampleRow:
+def queue_row(queue: VhostQueue) -> SampleRow:
     """Return the figures of a queue, by QUEUE_COLUMNS."""
     delivered, delivered_no_ack = queue.delivered_count, queue.delivered_no_ack_count
     got, got_no_ack = queue.got_count, queue.got_no_ack_count
@@ -339,7 +339,7 @@ def _series_of(owner: Sampled, row: SampleRow, *, is_long: bool = False) -> Time
     return series
 
 
-def _lengths(queues: Iterable[LocalQueue]) -> SampleRow:
+def _lengths(queues: Iterable[VhostQueue]) -> SampleRow:
     total = ready = unacked = 0
     for queue in queues:
         total += queue.total_count

@@ -1,6 +1,7 @@
 """Event streams of the API: their number and their unsent data are bounded."""
 
 import asyncio
+import json
 from contextlib import ExitStack
 
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from warren.limits_http import LIVE_EVENT_SIZE_MAX, LIVE_SIZE_MAX, LIVE_USER_SIZE_MAX, LIVE_USER_STREAMS_MAX
 from warren.management.event_streams import EventStreams
+from warren.management.node_requests import note_missing
 from warren.management.replies import RequestRefused, reply
 from warren.metadata.users import User
 
@@ -80,5 +82,31 @@ def test_an_answer_that_is_too_large_is_not_sent() -> None:
     async def work() -> None:
         event = await EventStreams(ask).event(make_mocked_request("GET", "/"), ALICE, "/api/a")
         assert b'"status":413' in event
+
+    asyncio.run(work())
+
+
+def test_an_event_names_the_nodes_that_its_response_is_without() -> None:
+    async def ask(request: web.Request) -> web.Response:
+        if request.path == "/api/part":
+            note_missing(request, "b@host")
+            note_missing(request, "c@host")
+        return reply({"queues": 1})
+
+    async def work() -> None:
+        event_streams, request = EventStreams(ask), make_mocked_request("GET", "/")
+        part = await event_streams.event(request, ALICE, "/api/part")
+        assert json.loads(part.removeprefix(b"data: ")) == {
+            "path": "/api/part",
+            "status": 200,
+            "nodes_missing": ["b@host", "c@host"],
+            "body": {"queues": 1},
+        }
+        whole = await event_streams.event(request, ALICE, "/api/whole")
+        assert json.loads(whole.removeprefix(b"data: ")) == {
+            "path": "/api/whole",
+            "status": 200,
+            "body": {"queues": 1},
+        }
 
     asyncio.run(work())

@@ -8,7 +8,19 @@ from tests.unit.session.streams.client import Node
 
 from warren.limits_metadata import POLICIES_MATCHED_PER_TURN
 from warren.management.queue_index import QueueIndex, find_policies
-from warren.metadata.commands import DeclareQueue, DeleteQueue, RemoveVhost, SetPolicy
+from warren.metadata.commands import (
+    ChangeQueueMembers,
+    DeclareQueue,
+    DeleteQueue,
+    LeadQueue,
+    PutVhost,
+    RemoveVhost,
+    SetPolicy,
+)
+from warren.metadata.incarnation import NODE_ALONE
+from warren.metadata.machine import Metadata
+from warren.metadata.member_commands import AdmitMember, FormCluster, MemberUp
+from warren.metadata.proposals import LocalProposals
 from warren.wire import methods
 
 
@@ -127,3 +139,41 @@ def test_the_policies_of_many_queues_are_found_in_turns() -> None:
     policies = [one.policies(vhost, order.policy_generation)[0] for one in named]
     assert [one and one.name for one in policies] == ["p0000", "p0001", "p0002", "p0003"]
     assert len(asyncio.run(found())) == 1
+
+
+def test_the_queues_of_each_home_are_counted() -> None:
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    local.apply(PutVhost(name="/"))
+    local.apply(DeclareQueue(vhost="/", name="before"))
+    index = QueueIndex(metadata)
+    local.apply(DeclareQueue(vhost="/", name="after"))
+    assert index.count_at("/", NODE_ALONE) == 2
+    assert index.count_at("/", 7) == index.count_at("other", NODE_ALONE) == 0
+    local.apply(DeleteQueue(vhost="/", name="before"))
+    assert index.count_at("/", NODE_ALONE) == 1
+    local.apply(RemoveVhost(name="/"))
+    assert index.count_at("/", NODE_ALONE) == 0
+
+
+def test_a_queue_with_other_members_is_in_the_index_with_its_new_home() -> None:
+    metadata = Metadata()
+    local = LocalProposals(metadata, lambda: 0)
+    quorum = {"x-queue-type": "quorum"}
+    for command in (
+        PutVhost(name="/"),
+        FormCluster(
+            cluster_id=b"c" * 16, name="one", host="h", cluster_port=1, incarnation=1, feature_level=1
+        ),
+        AdmitMember(name="two", host="h", cluster_port=1, incarnation=1, feature_level=1),
+        MemberUp(id=2, incarnation=1, host="h", cluster_port=1, feature_level=1),
+    ):
+        local.apply(command)
+    index = QueueIndex(metadata)
+    local.apply(DeclareQueue(vhost="/", name="q", durable=True, arguments=quorum, members=(2, 1)))
+    local.apply(LeadQueue(vhost="/", queue="q", number=1, node=2))
+    local.apply(ChangeQueueMembers(vhost="/", queue="q", number=1, removed=(2,)))
+    vhost = metadata.vhosts.by_name["/"]
+    for found in (index.of(vhost), index.of_kind("/", "quorum")):
+        assert [one.record for one in found] == [vhost.topology.queues["q"]]
+    assert (index.count_at("/", NODE_ALONE), index.count_at("/", 2)) == (1, 0)

@@ -31,6 +31,17 @@ export function ErrorMessage({ error }: { error: ApiError | undefined }) {
   ) : null;
 }
 
+/** Says which nodes of the cluster have not answered, so that what is on them is not in the data below. */
+export function NodesMissing({ names = [] }: { names: string[] | undefined }) {
+  if (!names.length) return null;
+  const why = names.length === 1 ? "this node does not answer" : "these nodes do not answer";
+  return (
+    <p class="paused condition" role="status">
+      What is on {names.join(" and ")} is not counted here: {why}.
+    </p>
+  );
+}
+
 export const Loading = ({ label = "Loading …" }: { label?: string }) => (
   <p class="quiet" role="status">
     {label}

@@ -7,7 +7,7 @@ import type { Page } from "../api-types";
 import { count } from "../format";
 import { type Live, useLive } from "../live";
 import { currentLocation, setQuery, useLocation } from "../router";
-import { ErrorMessage, Loading } from "./status";
+import { ErrorMessage, Loading, NodesMissing } from "./status";
 
 export interface Column<T> {
   label: string;
@@ -63,12 +63,13 @@ export function Table<T>({
 
 /** A followed list; it shows that it is loading until the broker has answered. */
 export function LiveTable<T>({
-  live: { data, error },
+  live: { data, error, nodesMissing },
   ...rest
-}: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> }) {
+}: Omit<TableProps<T>, "items"> & { live: Pick<Live<T[]>, "data" | "error"> & Partial<Live<T[]>> }) {
   return (
     <>
       <ErrorMessage error={error} />
+      <NodesMissing names={nodesMissing} />
       {data ? <Table items={data} {...rest} /> : !error && <Loading />}
     </>
   );
@@ -133,6 +134,7 @@ export function PagedTable<T>({ label, url, columns, itemKey, query = {}, empty,
     <>
       <Filter label={label} found={data?.filtered_count} total={data?.total_count} />
       <ErrorMessage error={live.error} />
+      <NodesMissing names={live.nodesMissing} />
       {data ? (
         <Table
           label={label}

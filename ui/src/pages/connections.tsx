@@ -4,10 +4,11 @@ import { path, remove, withQuery } from "../api";
 import type { Channel, Connection, StreamConsumer, StreamPublisher } from "../api-types";
 import { Arguments } from "../components/arguments";
 import { Chart } from "../components/chart";
+import { useCluster } from "../components/cluster";
 import { ConfirmButton } from "../components/dialog";
 import { Card, Facts, Page } from "../components/layout";
 import { Badge, ErrorMessage, Loading, State } from "../components/status";
-import { LiveTable, PagedTable } from "../components/table";
+import { type Column, LiveTable, PagedTable } from "../components/table";
 import { TimeRangeSelect, useTimeRange } from "../components/time-range";
 import { count, formatBytes, time } from "../format";
 import { useLive } from "../live";
@@ -15,9 +16,11 @@ import { link, navigate } from "../router";
 import { ChannelTable } from "./channels";
 
 const SHOWN =
-  "name,user,vhost,state,ssl,protocol,channels,user_provided_name,peer_host,peer_port,recv_oct_details,send_oct_details";
+  "name,node,user,vhost,state,ssl,protocol,channels,user_provided_name,peer_host,peer_port,recv_oct_details,send_oct_details";
 
 export function Connections() {
+  const node: Column<Connection> = { label: "Node", sort: "node", show: (it) => it.node };
+  const ofCluster = useCluster() ? [node] : [];
   return (
     <Page title="Connections">
       <PagedTable<Connection>
@@ -40,6 +43,7 @@ export function Connections() {
           { label: "Virtual host", sort: "vhost", show: ({ vhost }) => vhost },
           { label: "User", sort: "user", show: ({ user }) => user },
           { label: "State", sort: "state", show: ({ state }) => <State state={state} /> },
+          ...ofCluster,
           { label: "Protocol", sort: "protocol", show: ({ protocol, ssl }) => `${protocol}${ssl ? " (TLS)" : ""}` },
           { label: "Channels", sort: "channels", isNumber: true, show: ({ channels }) => count(channels) },
           { label: "From client", sort: "recv_oct_details.rate", isNumber: true, show: (it) => flow(it.recv_oct_details?.rate) },
@@ -56,6 +60,7 @@ const STREAM = "stream";
 
 export function ConnectionPage({ name }: { name: string }) {
   const age = useTimeRange();
+  const isCluster = useCluster() !== undefined;
   const { data, error } = useLive<Connection>(withQuery(path("connections", name), { data_rates_age: age, data_rates_incr: 5 }));
   return (
     <Page
@@ -98,6 +103,7 @@ export function ConnectionPage({ name }: { name: string }) {
                   ["Protocol", data.protocol],
                   ["TLS", data.ssl ? <Badge tone="good">yes</Badge> : "no"],
                   ["Client", `${data.peer_host}:${data.peer_port}`],
+                  ["Node", isCluster ? data.node : undefined],
                   ["Broker", `${data.host}:${data.port}`],
                   ["Connected at", time(data.connected_at)],
                   ["Authentication", data.auth_mechanism],

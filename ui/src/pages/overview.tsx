@@ -1,24 +1,28 @@
 /** Totals, rates, nodes and listeners of the broker. */
 
 import { path, withQuery } from "../api";
-import type { CurrentUser, Node, Overview } from "../api-types";
+import type { CurrentUser, Listener, Overview } from "../api-types";
+import { ClusterConditions, useCluster } from "../components/cluster";
 import { Card, Figure, Figures, Page } from "../components/layout";
 import { MessageCharts } from "../components/message-charts";
-import { Badge, ErrorMessage, Loading } from "../components/status";
-import { Table } from "../components/table";
+import { ErrorMessage, Loading, NodesMissing } from "../components/status";
+import { type Column, Table } from "../components/table";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
-import { count, formatBytes, formatDuration, rate } from "../format";
+import { count, rate } from "../format";
 import { useLive } from "../live";
 import { rateOf } from "../model";
 import { link } from "../router";
 import { mayMonitor } from "../session";
+import { Nodes } from "./nodes";
 
 export function OverviewPage({ user }: { user: CurrentUser }) {
   const age = useTimeRange();
-  const { data, error } = useLive<Overview>(withQuery(path("overview"), samplingQuery(age)));
+  const { data, error, nodesMissing } = useLive<Overview>(withQuery(path("overview"), samplingQuery(age)));
   return (
     <Page title="Overview" aside={<TimeRangeSelect age={age} />}>
+      <ClusterConditions />
       <ErrorMessage error={error} />
+      <NodesMissing names={nodesMissing} />
       {data ? <Contents data={data} user={user} /> : !error && <Loading />}
     </Page>
   );
@@ -49,16 +53,7 @@ function Contents({ data, user }: { data: Overview; user: CurrentUser }) {
       {mayMonitor(user) && <Nodes isInMemory={data.in_memory ?? false} />}
       {data.listeners && (
         <Card title="Listening ports">
-          <Table
-            label="Listeners"
-            items={data.listeners}
-            itemKey={({ protocol, ip_address, port }) => `${protocol} ${ip_address} ${port}`}
-            columns={[
-              { label: "Protocol", show: ({ protocol }) => protocol },
-              { label: "Address", show: ({ ip_address }) => ip_address },
-              { label: "Port", isNumber: true, show: ({ port }) => port },
-            ]}
-          />
+          <Listeners listeners={data.listeners} />
         </Card>
       )}
       <p class="quiet">
@@ -69,62 +64,19 @@ function Contents({ data, user }: { data: Overview; user: CurrentUser }) {
   );
 }
 
-function Nodes({ isInMemory }: { isInMemory: boolean }) {
-  const { data, error } = useLive<Node[]>(path("nodes"));
+function Listeners({ listeners }: { listeners: Listener[] }) {
+  const columns: Column<Listener>[] = [
+    { label: "Protocol", show: ({ protocol }) => protocol },
+    { label: "Address", show: ({ ip_address }) => ip_address },
+    { label: "Port", isNumber: true, show: ({ port }) => port },
+  ];
+  if (useCluster()) columns.unshift({ label: "Node", show: ({ node }) => node });
   return (
-    <Card title="Nodes">
-      <ErrorMessage error={error} />
-      {data && (
-        <Table
-          label="Nodes"
-          items={data}
-          itemKey={({ name }) => name}
-          columns={[
-            { label: "Name", show: ({ name }) => name },
-            {
-              label: "State",
-              show: ({ running }) => <Badge tone={running ? "good" : "bad"}>{running ? "running" : "down"}</Badge>,
-            },
-            { label: "Uptime", show: ({ uptime }) => (uptime === undefined ? "–" : formatDuration(uptime)) },
-            {
-              label: "Memory",
-              show: (node) => (
-                <Level used={node.mem_used} limit={node.mem_limit} isAlarm={node.mem_alarm} word="high watermark" />
-              ),
-            },
-            {
-              label: "Disk free",
-              show: (node) =>
-                isInMemory ? (
-                  <span class="quiet">not used: the broker runs in memory only</span>
-                ) : (
-                  <Level used={node.disk_free} limit={node.disk_free_limit} isAlarm={node.disk_free_alarm} word="low watermark" />
-                ),
-            },
-            {
-              label: "File descriptors",
-              isNumber: true,
-              show: ({ fd_used, fd_total }) => `${count(fd_used)} of ${count(fd_total)}`,
-            },
-          ]}
-        />
-      )}
-    </Card>
-  );
-}
-
-interface LevelProps {
-  used: number | undefined;
-  limit: number | undefined;
-  isAlarm: boolean | undefined;
-  word: string;
-}
-
-function Level({ used, limit, isAlarm, word }: LevelProps) {
-  return (
-    <>
-      {formatBytes(used)} <span class="quiet">{limit === undefined ? "" : `${word} ${formatBytes(limit)}`}</span>{" "}
-      {isAlarm && <Badge tone="bad">alarm: publishers are blocked</Badge>}
-    </>
+    <Table
+      label="Listeners"
+      items={listeners}
+      itemKey={({ node, protocol, ip_address, port }) => `${node} ${protocol} ${ip_address} ${port}`}
+      columns={columns}
+    />
   );
 }

@@ -25,7 +25,8 @@ import { Leases } from "./leases";
 import { Move } from "./move-messages";
 import { messageStart, Peek } from "./peek";
 import { Features } from "./queues";
-import { QUORUM, Quarantine, Replicas } from "./quorum-queue";
+import { QUORUM, Quarantine } from "./quorum-queue";
+import { Replicas } from "./replicas";
 import { StreamClientTables, StreamFacts, StreamFigures, streamStart } from "./stream";
 
 const STREAM = "stream";
@@ -121,7 +122,7 @@ function classicTabs(queue: Queue, user: CurrentUser, changed: () => void): Tab[
           )}
           {queue.type === QUORUM && <Quarantine queue={queue} changed={changed} />}
           <QueueDetails queue={queue} />
-          {queue.type === QUORUM && <Replicas queue={queue} />}
+          {queue.type === QUORUM && <Replicas queue={queue} user={user} changed={changed} />}
         </>
       ),
     },

@@ -3,12 +3,13 @@
 import { path, put } from "../api";
 import type { Queue } from "../api-types";
 import { ARGUMENTS_NOTE, parseArguments } from "../components/arguments";
+import { useCluster } from "../components/cluster";
 import { DialogButton } from "../components/dialog";
 import { Checkbox, Field, Form, type FormValues } from "../components/form";
 import { Page } from "../components/layout";
 import { notify } from "../components/notice";
 import { Badge, State } from "../components/status";
-import { PagedTable } from "../components/table";
+import { type Column, PagedTable } from "../components/table";
 import { useSelectedVhost, VhostField, VhostSelect } from "../components/vhost-select";
 import { count, rate } from "../format";
 import { rateOf } from "../model";
@@ -19,6 +20,7 @@ const SHOWN = [
   "vhost",
   "type",
   "state",
+  "node",
   "durable",
   "auto_delete",
   "exclusive",
@@ -35,6 +37,8 @@ const SHOWN = [
 
 export function Queues() {
   const vhost = useSelectedVhost();
+  const node: Column<Queue> = { label: "Node", sort: "node", show: (it) => it.node };
+  const ofCluster = useCluster() ? [node] : [];
   return (
     <Page
       title="Queues"
@@ -58,6 +62,7 @@ export function Queues() {
           { label: "Type", sort: "type", show: ({ type }) => type },
           { label: "Features", show: (queue) => <Features queue={queue} /> },
           { label: "State", sort: "state", show: ({ state }) => <State state={state} /> },
+          ...ofCluster,
           { label: "Consumers", sort: "consumers", isNumber: true, show: (it) => count(it.consumers) },
           { label: "Ready", sort: "messages_ready", isNumber: true, show: (it) => count(it.messages_ready) },
           {

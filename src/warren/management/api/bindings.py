@@ -28,7 +28,7 @@ _KINDS = {"q": True, "e": False}
 class BindingBody(TypedDict, total=False):
     """The routing key and the arguments of a binding."""
 
-    routing_key: str
+    routing_key: str | None
     arguments: JsonTable
 
 
@@ -90,7 +90,9 @@ async def bind(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Bind a queue (`q`) or exchange (`e`) to an exchange; the header `location` has its properties key."""
     context = request_context(request, node)
     fields = await read_fields(request)
-    key, arguments = fields.text("routing_key", ""), arguments_of(fields)
+    # As in RabbitMQ, null is the atom of this name, which becomes a string.
+    is_null = "routing_key" in fields and fields.get("routing_key") is None
+    key, arguments = "null" if is_null else fields.text("routing_key", ""), arguments_of(fields)
     source, destination, is_to_queue = _ends(request)
     if is_to_queue:
         await run_coroutine(

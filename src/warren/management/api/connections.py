@@ -7,7 +7,8 @@ from typing import TypeVar
 from aiohttp import web
 
 from warren.management.auth import check_owner, check_visible, is_monitor, user_of, visible_vhosts
-from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import JsonObject, Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, PageQuery, documented, paged
@@ -33,6 +34,7 @@ from warren.session.streams.connection import StreamConnection
 
 C = TypeVar("C", bound=AnyConnection)
 
+_SEPARATOR = "\0"
 # The reason sent to a client whose connection is closed here, unless the request gives another.
 _CLOSED = "Closed via management plugin"
 
@@ -77,21 +79,22 @@ async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse
 def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get a connection."""
     found = _named(request, node)
-    check_visible(request, found.user)
+    check_visible(request, found.identity)
     return reply_one(request, connection_view(node, found, sample_ranges(request, node), is_alone=True))
 
 
 def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Close a connection; the header `x-reason` is the reason sent to the client."""
     found = _named(request, node)
-    check_owner(request, found.user)
+    check_owner(request, found.identity)
     close(request, found)
     return done()
 
 
 def close_connections(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Close all connections of a user; the header `x-reason` is the reason sent to the clients."""
-    check_owner(request, request.match_info["user"])
+    user, name = user_of(request), request.match_info["user"]
+    check_owner(request, user.identity if user.name == name else name)
     for found in _of_user(request, node):
         close(request, found)
     return done()
@@ -115,7 +118,7 @@ async def channels_of_vhost(request: web.Request, node: ManagedNode) -> web.Stre
 async def channels_of_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the channels of a connection."""
     found = _named(request, node)
-    check_visible(request, found.user)
+    check_visible(request, found.identity)
     return await _reply_channels(request, node, _channels_of([found]))
 
 
@@ -125,7 +128,7 @@ def channel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     name = request.match_info["channel"]
     for opened in _channels_of(node.server.all_connections()):
         if channel_name(*opened) == name:
-            check_visible(request, opened[0].user)
+            check_visible(request, opened[0].identity)
             return reply_one(request, channel_view(node, opened, sample_ranges(request, node), is_alone=True))
     raise missing()
 
@@ -148,8 +151,9 @@ async def consumers(request: web.Request, node: ManagedNode) -> web.StreamRespon
         view=lambda facts: facts(),
         columns={},
         sort_keys=(),
+        identity=lambda facts: consumer_id(facts()),
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 async def reply_connections(
@@ -175,14 +179,15 @@ async def reply_connections(
             "peer_host": lambda connection: connection.peer.host,
         },
         is_paged=True,
+        identity=lambda connection: connection.peer.name,
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 def visible_connections(request: web.Request, found: Sequence[C]) -> list[C]:
     """The connections of `found` that the user may see."""
     user: User = user_of(request)
-    return list(found) if is_monitor(user) else [one for one in found if one.user == user.name]
+    return list(found) if is_monitor(user) else [one for one in found if one.identity == user.identity]
 
 
 def close(request: web.Request, connection: AnyConnection) -> None:
@@ -209,8 +214,16 @@ async def _reply_channels(
             "messages_unacknowledged": lambda opened: opened[1].subscriber.unacked.count,
         },
         is_paged=is_paged,
+        identity=lambda opened: channel_name(*opened),
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
+
+
+def consumer_id(facts: JsonObject) -> str:
+    """The id of a consumer that is shown by `facts`, by which nodes name it to each other."""
+    channel = facts["channel_details"]
+    assert isinstance(channel, dict)
+    return f"{channel['connection_name']}{_SEPARATOR}{channel['name']}{_SEPARATOR}{facts['consumer_tag']}"
 
 
 def _seen(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
@@ -220,9 +233,11 @@ def _seen(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
 
 def _of_user(request: web.Request, node: ManagedNode) -> list[AnyConnection]:
     """The connections of the user in the path that the user of the request may see."""
-    name = request.match_info["user"]
-    check_visible(request, name)
-    return [found for found in node.server.all_connections() if found.user == name]
+    user, name = user_of(request), request.match_info["user"]
+    check_visible(request, user.identity if user.name == name else name)
+    return [
+        found for found in visible_connections(request, node.server.all_connections()) if found.user == name
+    ]
 
 
 def _channels_of(connections: Iterable[AnyConnection]) -> Iterator[OpenChannel]:

@@ -14,7 +14,8 @@ from warren.limits_http import (
 from warren.management.api.messages import readable_queue, restored
 from warren.management.api.peek import query_number
 from warren.management.auth import login_vhosts, user_of
-from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import JsonObject, Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import PageQuery, doc, documented, paged
@@ -69,8 +70,9 @@ async def dead_letters(request: web.Request, node: ManagedNode) -> web.StreamRes
         },
         is_paged=True,
         prepare=look,
+        identity=lambda queue: f"{queue.vhost_name}\0{queue.name}",
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 @documented(query=FromQuery, response=DeadLettersShape)

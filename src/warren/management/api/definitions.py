@@ -36,6 +36,7 @@ from warren.metadata.commands import (
 )
 from warren.metadata.definitions import definition_sections, vhost_definition_sections
 from warren.metadata.definitions_import import DefinitionsError, import_commands
+from warren.metadata.import_rehearsal import ImportRehearsal
 from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
 from warren.vhost.definitions_check import check_definitions
 
@@ -107,9 +108,14 @@ def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[M
     try:
         user = parameter_user(ACTING_USER.get())
         read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=user)
-        return check_definitions(read, node.metadata).complete()
+        commands = check_definitions(read, node.metadata).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
+    # A refusal in the middle would leave what was imported before it.
+    rehearsal = ImportRehearsal(node.metadata)
+    for command in commands:
+        _check(command, rehearsal.apply(command))
+    return commands
 
 
 def _kind(command: MetadataCommand) -> type[MetadataCommand] | None:

@@ -13,6 +13,7 @@ from warren.management.relay_view import DryRunStep, StepState
 from warren.management.replies import RequestRefused, bad_request, error_reply, reply
 from warren.management.request_body import read_fields
 from warren.metadata.parameter_secrets import HiddenPasswordError, unmasked_parameter
+from warren.metadata.parameters import may_see_passwords
 from warren.metadata.shovel_definition import SHOVEL
 
 
@@ -54,9 +55,13 @@ async def check_shovel(request: web.Request, node: ManagedNode) -> web.StreamRes
     if not isinstance(value, dict):
         raise bad_request("value must be an object, the definition of a shovel")
     try:
-        known = unmasked_parameter(SHOVEL, value, vhost.parameters.by_key.get((SHOVEL, str(name))))
+        user, stored = user_of(request), None
+        setter = vhost.parameters.user_of(SHOVEL, str(name))
+        if may_see_passwords(user, user.identity, setter):
+            stored = vhost.parameters.by_key.get((SHOVEL, str(name)))
+        known = unmasked_parameter(SHOVEL, value, stored)
         assert isinstance(known, dict)
-        steps = await node.relays.check_shovel(vhost.name, known, user_of(request))
+        steps = await node.relays.check_shovel(vhost.name, known, user)
     except (ValueError, HiddenPasswordError) as error:
         raise bad_request(str(error)) from None
     return _reply(steps)

@@ -3,13 +3,14 @@
 from aiohttp import web
 
 from warren.management.auth import login_vhosts, user_of
-from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.listing import JsonObject, Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import ColumnsQuery, PageQuery, documented, paged
 from warren.management.replies import missing
 from warren.management.request_context import exchange_in_path
-from warren.management.views.exchanges import ExchangeShape, VhostExchange, exchange_view
+from warren.management.summed_lists import reply_summed_list, summed_facts
+from warren.management.views.exchanges import COUNTED, ExchangeShape, VhostExchange, exchange_view
 from warren.management.views.stats import SamplesQuery, sample_ranges
 
 
@@ -43,17 +44,17 @@ async def exchanges(request: web.Request, node: ManagedNode) -> web.StreamRespon
             "durable": lambda named: named[1].durable,
         },
         is_paged=True,
+        identity=lambda named: f"{named[0]}\0{named[1].name}",
     )
-    return await reply_list(request, listing)
+    return await reply_summed_list(request, node, listing, COUNTED)
 
 
 @documented(query=ExchangeQuery, response=ExchangeShape)
-def exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+async def exchange(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get an exchange."""
     vhost = vhost_in_path(request, node)
     record = vhost.topology.exchanges.get(exchange_in_path(request, "exchange"))
     if record is None:
         raise missing()
-    return reply_one(
-        request, exchange_view(node, (vhost.name, record), sample_ranges(request, node), is_alone=True)
-    )
+    facts = exchange_view(node, (vhost.name, record), sample_ranges(request, node), is_alone=True)
+    return reply_one(request, await summed_facts(request, node, facts, COUNTED))

@@ -5,23 +5,25 @@ from typing import Annotated
 from aiohttp import web
 
 from warren.management.auth import permitted_vhosts, user_of
-from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
-from warren.management.operation import ColumnsQuery, ListQuery, doc, documented
+from warren.management.operation import ColumnsQuery, PageQuery, doc, documented
 from warren.management.replies import done, missing
 from warren.management.views.relays import (
     FederationLinkShape,
     federation_link_view,
     link_id,
+    link_identity,
 )
-from warren.management.views.stats import SamplesQuery, sample_ranges
-from warren.relay.status import LinkKey, LinkKind, LinkState, LinkStatus
+from warren.management.views.stats import SampleRanges, SamplesQuery, sample_ranges
+from warren.relay.status import LinkKey, LinkKind, LinkState
 
 _UP = (LinkState.STARTING, LinkState.RUNNING)
 
 
-class LinksQuery(ListQuery, SamplesQuery, total=False):
+class LinksQuery(PageQuery, SamplesQuery, total=False):
     """How a list of federation links is sorted, and of which object they are."""
 
     exchange: Annotated[str, doc("Only links of the exchange with this name.")]
@@ -41,7 +43,7 @@ async def links(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 @documented(query=LinksQuery, response=list[FederationLinkShape])
 async def links_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links that are neither running nor starting."""
-    return await _reply(request, node, _down(_visible(request, node)))
+    return await _reply(request, node, _down(node, _visible(request, node)))
 
 
 @documented(query=LinksQuery, response=list[FederationLinkShape])
@@ -53,16 +55,16 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
 @documented(query=LinksQuery, response=list[FederationLinkShape])
 async def of_vhost_down(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the federation links of a virtual host that are neither running nor starting."""
-    return await _reply(request, node, _down(_of_vhost(request, node)))
+    return await _reply(request, node, _down(node, _of_vhost(request, node)))
 
 
 @documented(query=LinkQuery, response=FederationLinkShape)
 async def link(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get the status of a federation link."""
     wanted = request.match_info["link"]
-    for status in _of_vhost(request, node):
-        if link_id(status.key) == wanted:
-            return reply_one(request, federation_link_view(node, status, sample_ranges(request, node)))
+    for key in _of_vhost(request, node):
+        if link_id(key) == wanted:
+            return reply_one(request, _view(node, key, sample_ranges(request, node)))
     raise missing(f"there is no federation link '{wanted}'")
 
 
@@ -71,20 +73,27 @@ async def restart(request: web.Request, node: ManagedNode) -> web.StreamResponse
     wanted = request.match_info["link"]
     if request.match_info.get("node", node.node_name) != node.node_name:
         raise missing(f"there is no node '{request.match_info['node']}'")
-    for status in _of_vhost(request, node):
-        if link_id(status.key) == wanted and node.relays.restart(status.key, user_of(request).name):
+    for key in _of_vhost(request, node):
+        if link_id(key) == wanted and node.relays.restart(key, user_of(request).name):
             return done()
     raise missing(f"there is no federation link '{wanted}'")
 
 
-def _down(found: list[LinkStatus]) -> list[LinkStatus]:
-    return [status for status in found if status.state not in _UP]
+def _down(node: ManagedNode, found: list[LinkKey]) -> list[LinkKey]:
+    return [key for key in found if node.relays.state(key) not in _UP]
 
 
-def _visible(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
+def _visible(request: web.Request, node: ManagedNode) -> list[LinkKey]:
     vhosts = frozenset(permitted_vhosts(node, user_of(request)))
-    found = (node.relays.status(key) for key in node.relays.link_keys() if _is_wanted(request, key))
-    return [status for status in found if status is not None and status.key.vhost in vhosts]
+    return [key for key in node.relays.link_keys() if _is_wanted(request, key) and key.vhost in vhosts]
+
+
+def _view(node: ManagedNode, key: LinkKey, ranges: SampleRanges) -> dict[str, object]:
+    """The link as JSON; only what identifies it, if it has ended during the request."""
+    status = node.relays.status(key)
+    if status is None:
+        return {**link_identity(node.metadata, key)}
+    return federation_link_view(node, status, ranges)
 
 
 def _is_wanted(request: web.Request, key: LinkKey) -> bool:
@@ -96,24 +105,27 @@ def _is_wanted(request: web.Request, key: LinkKey) -> bool:
     return not wanted or (key.kind, key.name) in wanted
 
 
-def _of_vhost(request: web.Request, node: ManagedNode) -> list[LinkStatus]:
+def _of_vhost(request: web.Request, node: ManagedNode) -> list[LinkKey]:
     name = vhost_in_path(request, node).name
-    return [status for status in _visible(request, node) if status.key.vhost == name]
+    return [key for key in _visible(request, node) if key.vhost == name]
 
 
-async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus]) -> web.StreamResponse:
+async def _reply(request: web.Request, node: ManagedNode, found: list[LinkKey]) -> web.StreamResponse:
     ranges = sample_ranges(request, node)
     listing = Listing(
         records=found,
-        view=lambda status: federation_link_view(node, status, ranges),
+        view=lambda key: _view(node, key, ranges),
         columns={
-            "vhost": lambda status: status.key.vhost,
-            "type": lambda status: status.key.kind.value,
-            "name": lambda status: status.key.name,
-            "upstream_name": lambda status: status.key.upstream_name,
-            "upstream": lambda status: status.key.upstream,
+            "vhost": lambda key: key.vhost,
+            "type": lambda key: key.kind.value,
+            "name": lambda key: key.name,
+            "upstream_name": lambda key: key.upstream_name,
+            "upstream": lambda key: key.upstream,
         },
         # Links have no name in RabbitMQ's fields, whose order then decides: exchanges, then queues.
         sort_keys=("vhost", "type", "name", "upstream_name", "upstream"),
+        is_paged=True,
+        has_view=lambda key: node.relays.state(key) is not None,
+        identity=lambda key: "\0".join((key.vhost, link_id(key))),
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)

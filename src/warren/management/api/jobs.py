@@ -5,7 +5,8 @@ from aiohttp import web
 from warren.jobs.job import Job, JobKind, JobStep
 from warren.jobs.permit import JobContext, Permit
 from warren.management.auth import check_owner, is_monitor, login_vhosts, user_of
-from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ColumnsQuery, PageQuery, documented, paged
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, missing, reply
@@ -19,6 +20,8 @@ from warren.vhost.move_router import UndoRouter
 from warren.vhost.queue_scan import SelectionScan
 from warren.vhost.undo_log import UndoLog
 
+# A column by which the jobs of all nodes are sorted, newest first; it is not shown.
+_AGE = "_age"
 _STOPPED = "stopped by user '{}'"
 
 
@@ -33,11 +36,14 @@ async def jobs(request: web.Request, node: ManagedNode) -> web.StreamResponse:
             "name": lambda job: job.queue,
             "started_at": lambda job: job.started_at,
             "vhost": lambda job: job.vhost,
+            _AGE: lambda job: now - job.started_at,
         },
+        sort_keys=(_AGE,),
         is_paged=True,
         is_sorted=True,
+        identity=lambda job: job.id,
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 @documented(query=ColumnsQuery, response=JobShape)
@@ -103,7 +109,7 @@ def _undoing(redrive: Job, undo_log: UndoLog, place: JobContext, id: str) -> Job
     return Job(
         id=id,
         kind=JobKind.UNDO,
-        user=place.user.name,
+        user=place.user.identity,
         vhost=redrive.vhost,
         queue=redrive.queue,
         target={"queue": redrive.queue},
@@ -137,4 +143,4 @@ def _named(request: web.Request, node: ManagedNode) -> Job:
 
 def _is_visible(request: web.Request, node: ManagedNode, job: Job) -> bool:
     user = user_of(request)
-    return is_monitor(user) or job.user == user.name or job.vhost in login_vhosts(node, user)
+    return is_monitor(user) or job.user == user.identity or job.vhost in login_vhosts(node, user)

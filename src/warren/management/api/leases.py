@@ -125,7 +125,7 @@ async def grant(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise bad_request(f"key must have 1 to {LEASE_KEY_SIZE_MAX} bytes")
     lease_request = LeaseRequest(
         id=node.jobs.new_id(),
-        user=context.requester.user,
+        user=context.requester.identity,
         key=key,
         messages=_number(fields, "max_messages", LEASE_MESSAGES_MAX, LEASE_MESSAGES_MAX),
         byte_count=_number(fields, "max_bytes", LEASE_BYTES_MAX, LEASE_BYTES_MAX),
@@ -228,7 +228,7 @@ async def _listed(
             (vhost.name, lease)
             for vhost, leases in found
             for lease in leases
-            if is_monitor(user) or lease.user == user.name
+            if is_monitor(user) or lease.user == user.identity
         ],
         view=lambda record: lease_view(*record),
         columns={
@@ -253,7 +253,7 @@ def _named(
     for vhost in node.metadata.vhosts.by_name.values():
         found = vhost.topology.leases.by_id.get(id)
         if found is not None:
-            if found.user == user.name or is_administrator(user) or (is_looked_at and is_monitor(user)):
+            if found.user == user.identity or is_administrator(user) or (is_looked_at and is_monitor(user)):
                 return vhost, found
             break
     raise missing()

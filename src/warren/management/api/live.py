@@ -1,7 +1,9 @@
 """Responses of GET requests as a stream of server-sent events (WHATWG HTML), sent when they change.
 
     data: {"path":"/api/overview","status":200,"body":{…}}
+    data: {"path":"/api/overview","status":200,"nodes_missing":["second@host"],"body":{…}}
 
+The second form is that of a response without nodes that have not answered.
 Each request is made as the signed-in user, whose rights are checked again each time; a response is sent only
 if it differs from the last one of its path. A path can be followed if its GET returns JSON.
 """
@@ -66,7 +68,7 @@ async def live(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         if not await _is_followable(request, path):
             raise bad_request(f"'{path}' cannot be streamed: give a path of a GET request that returns JSON")
     event_streams, user = request.app[_EVENT_STREAMS], user_of(request)
-    with event_streams.open_stream(user.name):
+    with event_streams.open_stream(user.identity):
         response = web.StreamResponse(headers=_HEADERS)
         # A client that is disconnected because it does not read has to open a new connection.
         response.force_close()
@@ -115,7 +117,7 @@ class _EventStream:
         self._node = node
         self._response = response
         self._following = event_streams
-        self._name = user_of(request).name
+        self._identity = user_of(request).identity
         # The digest of the last event sent, by path.
         self._sent: dict[str, bytes] = {}
 
@@ -137,7 +139,7 @@ class _EventStream:
         digest = blake2b(event, digest_size=16).digest()
         if self._sent.get(path) == digest:
             return True
-        with self._following.reserve(self._name, len(event)) as may_be_sent:
+        with self._following.reserve(self._identity, len(event)) as may_be_sent:
             if may_be_sent:
                 self._sent[path] = digest
                 await self._response.write(event)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from aiohttp import web
 from msgspec import Struct
 
+from warren.access.grants import grants_of
 from warren.errors import AmqpError, PreconditionFailed
 from warren.jobs.job import Job, JobKind, JobStep
 from warren.jobs.permit import JobContext, Permit
@@ -28,10 +29,12 @@ from warren.metadata.definitions_import import table_value
 from warren.metadata.permissions import Permission
 from warren.model.message import Message
 from warren.model.names import DEFAULT_EXCHANGE_ALIAS
+from warren.queues.capabilities import live_queue
 from warren.queues.queue import PeekedMessage
 from warren.queues.redrive_headers import origin_of
+from warren.queues.reply import REPLY_TO
 from warren.queues.taking_queue import TakingQueue
-from warren.session.publish_rules import REPLY_TO, check_expiration
+from warren.session.publish_rules import check_expiration
 from warren.vhost.message_edit import NO_EDIT, MessageEdit
 from warren.vhost.message_move import MessageFilter, MessageMove
 from warren.vhost.move_preview import MovePreview
@@ -179,7 +182,7 @@ async def move(request: web.Request, node: ManagedNode) -> web.StreamResponse:
             raise missing()
         target = live_domain(node, vhost)
     permit = Permit(JobContext(node.server, user_of(request), context.services, target), options.queue)
-    if queue_named(target.vhost, name, permit.admit) is options.queue:
+    if live_queue(queue_named(target.vhost, name, permit.admit)) is options.queue:
         raise bad_request("the target is the queue that the messages are in: choose another")
     move_router = QueueMoveRouter(target.vhost, name, permit.admit)
     if options.is_dry_run:
@@ -201,7 +204,7 @@ def _job(kind: JobKind, id: str, step: JobStep, options: _MoveOptions) -> Job:
     return Job(
         id=id,
         kind=kind,
-        user=step.permit.place.user.name,
+        user=step.permit.place.user.identity,
         vhost=options.queue.vhost_name,
         queue=options.queue.name,
         target={},
@@ -383,4 +386,4 @@ def _texts(fields: BodyFields, name: str) -> frozenset[str]:
 
 
 def _permission(request: web.Request, node: ManagedNode, vhost: str) -> Permission | None:
-    return node.metadata.permissions.get(user_of(request).name, vhost)
+    return grants_of(node.metadata, user_of(request)).permission(vhost)

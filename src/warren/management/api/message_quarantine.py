@@ -10,7 +10,7 @@ from typing import Annotated, TypedDict
 from aiohttp import web
 
 from warren.limits_http import LISTED_PER_TURN, RETURNED_PER_REQUEST_MAX
-from warren.management.api.messages import restored
+from warren.management.api.messages import queue_here, restored
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, doc, documented
 from warren.management.replies import bad_request, reply
@@ -33,6 +33,7 @@ class ReleasedShape(TypedDict):
     """How many messages were released."""
 
     released: int
+    remaining: Annotated[int, doc("Number of messages that remain, since the queue is full without them.")]
     missing: Annotated[int, doc("Number of `positions` without a quarantined message.")]
 
 
@@ -47,11 +48,15 @@ class RemovedShape(TypedDict):
 async def release(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Release quarantined messages: they return to their positions, marked as redelivered.
 
-    Each can be delivered again as often as the delivery limit says.
+    Each can be delivered again as often as the delivery limit says. A queue that rejects publishes takes no
+    more of them than its limits allow.
     """
     queue, positions = await _chosen(request, node)
     released = await _each(queue, positions, queue.release_quarantined)
-    return reply({"released": released, "missing": len(positions) - released})
+    remaining = len({*positions}.intersection(queue.quarantined_places()))
+    return reply(
+        {"released": released, "remaining": remaining, "missing": len(positions) - released - remaining}
+    )
 
 
 @documented(body=QuarantinedBody, response=RemovedShape)
@@ -66,7 +71,8 @@ async def _chosen(request: web.Request, node: ManagedNode) -> tuple[LocalQueue, 
     """The queue, and the positions of the messages that were asked for."""
     context = request_context(request, node)
     fields = await read_fields(request)
-    queue = context.services.queue_service.configurable_queue(context.requester, request.match_info["queue"])
+    name = request.match_info["queue"]
+    queue = queue_here(context.services.queue_service.configurable_queue(context.requester, name))
     if queue.settings.kind != QUORUM:
         raise bad_request(f"queue '{queue.name}' is not a quorum queue: it has no quarantined messages")
     if "positions" in fields:

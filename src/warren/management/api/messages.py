@@ -14,9 +14,11 @@ from warren.limits import (
     NAME_SIZE_MAX,
 )
 from warren.limits_http import HTTP_CONFIRM_S_MAX, HTTP_GET_SIZE_MAX, LISTED_PER_TURN
+from warren.management.carried_request import CARRIED
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import run_coroutine
 from warren.management.operation import JsonTable, documented
+from warren.management.placement import relay_to_home
 from warren.management.replies import RequestRefused, bad_request, error_reply, reply
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import RequestContext, exchange_in_path, request_context
@@ -24,10 +26,11 @@ from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import table_value
 from warren.model.blind_copies import without_bcc
 from warren.model.message import Message, encode_address
-from warren.queues.capabilities import taking_queue
+from warren.queues.capabilities import local_queue, taking_queue
 from warren.queues.local import LocalQueue
 from warren.queues.queue import NACKED, REJECTED, Delivery
 from warren.queues.taking_queue import TakingQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.direct_publish import NotConfirmed, compose_message, publish
 from warren.wire import methods
 from warren.wire.properties import BasicProperties
@@ -113,7 +116,7 @@ async def publish_message(request: web.Request, node: ManagedNode) -> web.Stream
         raise bad_request(f"{error.code} {error.reply_text}") from None
     except TimeoutError:
         raise RequestRefused(error_reply(503, "service_unavailable", _unconfirmed(node))) from None
-    alarms = [resource.value for resource in node.alarms.low]
+    alarms = [resource.value for resource in node.alarms.blocking]
     return reply({"routed": is_routed} | ({"alarms": alarms} if alarms else {}))
 
 
@@ -152,6 +155,10 @@ async def aliveness(request: web.Request, node: ManagedNode) -> web.StreamRespon
         )
     except AmqpError as error:
         raise _channel_error(error) from None
+    declared = context.records.queues.get(_ALIVENESS_QUEUE)
+    if declared is not None and not node.is_own(node.home_of(declared)) and CARRIED not in request:
+        # The declaration has just placed it on another node.
+        return await relay_to_home(request, node, context.services.vhost.name, declared)
     address = encode_address("", _ALIVENESS_QUEUE)
     try:
         await _publish_confirmed(
@@ -180,7 +187,7 @@ async def _publish_confirmed(context: RequestContext, message: Message, properti
 
 def _unconfirmed(node: ManagedNode) -> str:
     """The reason for a publish without a confirm in time."""
-    alarms = ", ".join(resource.value for resource in node.alarms.low)
+    alarms = ", ".join(resource.value for resource in node.alarms.blocking)
     alarm = f"; alarm: {alarms}" if alarms else ""
     waits = f"not confirmed within {HTTP_CONFIRM_S_MAX} s: the message is waiting to be written to disk"
     return f"{waits}, and may arrive in the queue later{alarm}"
@@ -233,7 +240,7 @@ def _put_back(queue: TakingQueue, fetching: "asyncio.Future[tuple[Delivery, int]
         queue.pump()
 
 
-def _trace(context: RequestContext, queue: LocalQueue, delivery: Delivery) -> None:
+def _trace(context: RequestContext, queue: VhostQueue, delivery: Delivery) -> None:
     if context.services.vhost.is_traced:
         context.services.tracer.delivered(queue.name, delivery.message, delivery.attempts > 0, context.origin)
 
@@ -247,11 +254,20 @@ def readable_classic_queue(context: RequestContext, name: str) -> TakingQueue:
 
 
 def readable_queue(context: RequestContext, name: str) -> LocalQueue:
-    """The queue `name`; raises RequestRefused if the user may not read it."""
+    """The queue `name`; raises RequestRefused if the user may not read it, or it is on another node."""
     try:
-        return context.services.queue_service.live_queue(context.requester, name)
+        queue = context.services.queue_service.live_queue(context.requester, name)
     except AmqpError as error:
         raise _channel_error(error) from None
+    return queue_here(queue)
+
+
+def queue_here(queue: VhostQueue) -> LocalQueue:
+    """Return `queue`; raises RequestRefused if its messages are on another node."""
+    local = local_queue(queue)
+    if local is None:
+        raise bad_request(f"queue '{queue.name}' is on another node, which must be asked for its messages")
+    return local
 
 
 async def restored(queue: Q) -> Q:

@@ -138,11 +138,6 @@ def forget_attempts(request: web.Request, node: ManagedNode) -> web.StreamRespon
     return done()
 
 
-def rebalance(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Rebalance queue leaders; does nothing on a single node."""
-    return done()
-
-
 def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Reset the statistics database; does nothing on a single node."""
     if request.match_info.get("node", node.node_name) != node.node_name:

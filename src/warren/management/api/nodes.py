@@ -1,22 +1,28 @@
-"""The node: its resource use, its limits and its alarms."""
+"""The nodes of the cluster: their resource use, their limits and their alarms."""
 
 from typing import Annotated
+from urllib.parse import quote
 
+import msgspec
 from aiohttp import web
 
 from warren.management.listing import JsonObject, Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
+from warren.management.node_requests import carried, fetch, gather_answers, other_nodes
 from warren.management.operation import ColumnsQuery, ListQuery, doc, documented
 from warren.management.replies import missing
 from warren.management.views.nodes import (
     NodeMemoryShape,
     NodeShape,
     NodeTablesShape,
+    absent_node_view,
     memory_view,
     node_view,
     tables_view,
 )
 from warren.management.views.stats import SamplesQuery, sample_ranges
+
+_OK = 200
 
 
 class NodesQuery(ListQuery, SamplesQuery, total=False):
@@ -36,12 +42,11 @@ _tables = documented(query=ColumnsQuery, response=NodeTablesShape)
 
 @documented(query=NodesQuery, response=list[NodeShape])
 async def nodes(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """List the nodes: this node."""
-    wanted = sample_ranges(request, node)
-    listing: Listing[ManagedNode] = Listing(
-        records=[node],
-        view=lambda one: node_view(one, wanted),
-        columns={"name": lambda one: one.node_name},
+    """List the nodes; one that does not answer is not running."""
+    listing: Listing[JsonObject] = Listing(
+        records=[node_view(node, sample_ranges(request, node)), *await _others(request, node)],
+        view=lambda facts: facts,
+        columns={"name": lambda facts: facts["name"]},
         sort_keys=("name",),
     )
     return await reply_list(request, listing)
@@ -49,7 +54,11 @@ async def nodes(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(query=NodeQuery, response=NodeShape)
 def one_node(request: web.Request, node: ManagedNode) -> web.Response:
-    """Get this node, with its memory use if requested."""
+    """Get a node, with its memory use if requested."""
+    name = request.match_info["node"]
+    if name != node.node_name and node.metadata.members.named(name) is not None:
+        # Another member answers for itself if it can.
+        return reply_one(request, absent_node_view(name))
     _check(request, node)
     facts = node_view(node, sample_ranges(request, node))
     if request.query.get("memory") == "true":
@@ -82,6 +91,25 @@ def tables(request: web.Request, node: ManagedNode) -> web.Response:
 def relative_tables(request: web.Request, node: ManagedNode) -> web.Response:
     """Get the size of a node's tables, in percent."""
     return _reply_tables(request, node, is_relative=True)
+
+
+async def _others(request: web.Request, node: ManagedNode) -> list[JsonObject]:
+    """The other nodes, each as it shows itself."""
+    members = other_nodes(request, node)
+    if not members:
+        return []
+    query = request.rel_url.raw_query_string
+    asked = [
+        carried(request, node, path=f"/api/nodes/{quote(member.name, safe='')}?{query}") for member in members
+    ]
+    answers = await gather_answers(
+        request, members, [fetch(node, to, one) for to, one in zip(members, asked, strict=True)]
+    )
+    shown = {member.id: absent_node_view(member.name) for member in members}
+    for member, answer in answers:
+        if answer.head.status == _OK:
+            shown[member.id] = msgspec.json.decode(answer.body)
+    return list(shown.values())
 
 
 def _reply_memory(request: web.Request, node: ManagedNode, *, is_relative: bool) -> web.Response:

@@ -80,7 +80,7 @@ async def put_parameter(request: web.Request, node: ManagedNode) -> web.StreamRe
     value = fields.get("value")
     user = user_of(request)
     command = SetParameter(
-        vhost=vhost.name, component=component, name=name, value=value, user=parameter_user(user.name)
+        vhost=vhost.name, component=component, name=name, value=value, user=parameter_user(user.identity)
     )
     await propose_parameter(
         node, command, VhostAccess(user.name, frozenset(permitted_vhosts(node, user)).__contains__)

@@ -19,6 +19,7 @@ from warren.model.blind_copies import without_bcc
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
 from warren.queues.queue import PeekedMessage
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
 
@@ -205,7 +206,7 @@ async def _unacknowledged(scan: _PeekScan, node: ManagedNode) -> int | None:
     return None
 
 
-def channels_of(node: ManagedNode, queue: LocalQueue) -> Iterator[tuple[AmqpConnection, Channel]]:
+def channels_of(node: ManagedNode, queue: VhostQueue) -> Iterator[tuple[AmqpConnection, Channel]]:
     """The channels that may hold unacknowledged messages of `queue`, with their connections."""
     for connection in node.server.connections:
         if connection.services is not None and connection.services.vhost.name == queue.vhost_name:

@@ -122,19 +122,11 @@ class _PlanReview:
 
     def __init__(self, plan: ImportPlan, found: CheckedDefinitions) -> None:
         self.plan = plan
-        self._found = found
         self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
         self.fingerprint = ""
         # How many objects of each kind are lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
         self.counts = dict.fromkeys((action.value for action in PlanAction), 0)
-
-    def check_complete(self) -> None:
-        """Raise RequestRefused if the plan omits part of its document."""
-        try:
-            self._found.complete()
-        except DefinitionsError as error:
-            raise bad_request(str(error)) from None
 
     async def look_at(self, node: ManagedNode, asked: object) -> None:
         """Examine all items and compute the fingerprint from them and from `asked`, in slices of a turn."""
@@ -189,7 +181,6 @@ async def _apply(request: web.Request, node: ManagedNode, vhost: str | None) -> 
     if not hmac.compare_digest(request.query.get("fingerprint", "").encode(), planned.fingerprint.encode()):
         reason = "the broker or the document has changed since the plan: make a new plan"
         return error_reply(409, "conflict", reason)
-    planned.check_complete()
     results: list[dict[str, Json]] = []
     applied = failed = 0
     possible = (item for item in planned.plan.items if item.action is not PlanAction.BLOCKED)
@@ -242,7 +233,9 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
         DefinitionKey("users", "", user_of(request).name),
         DefinitionKey("global_parameters", "", CLUSTER_ID),
     }
-    plan = ImportPlan(node.metadata, found.commands, vhost=vhost, pruned=pruned, spared=spared)
+    # What is refused is planned as blocked, and not applied.
+    commands = [*found.commands, *found.refused]
+    plan = ImportPlan(node.metadata, commands, vhost=vhost, pruned=pruned, spared=spared)
     for _ in plan.steps():
         await asyncio.sleep(0)
     planned = _PlanReview(plan, found)

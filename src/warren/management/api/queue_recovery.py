@@ -6,14 +6,14 @@ from aiohttp import web
 from msgspec.structs import asdict
 
 from warren.management.api.losses import LossShape
-from warren.management.api.messages import restored
+from warren.management.api.messages import queue_here, restored
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import Flag, doc, documented
 from warren.management.replies import bad_request, reply
 from warren.management.request_body import read_fields
 from warren.management.request_context import request_context
 from warren.model.arguments import QUORUM
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
 
 
 class RecoveryShape(TypedDict):
@@ -53,10 +53,10 @@ async def recover(request: web.Request, node: ManagedNode) -> web.StreamResponse
         raise bad_request("accept_loss must be true: messages that are not readable are given up")
     if queue.is_down:
         queue.recover()
-    return reply(_report(node, await restored(queue)))
+    return reply(_report(node, await restored(queue_here(queue))))
 
 
-def _queue(request: web.Request, node: ManagedNode) -> LocalQueue:
+def _queue(request: web.Request, node: ManagedNode) -> VhostQueue:
     context = request_context(request, node)
     queue = context.services.queue_service.configurable_queue(context.requester, request.match_info["queue"])
     if queue.settings.kind != QUORUM:
@@ -64,7 +64,7 @@ def _queue(request: web.Request, node: ManagedNode) -> LocalQueue:
     return queue
 
 
-def _report(node: ManagedNode, queue: LocalQueue) -> dict[str, object]:
+def _report(node: ManagedNode, queue: VhostQueue) -> dict[str, object]:
     status = queue.replication_status()
     assert status is not None
     losses = [

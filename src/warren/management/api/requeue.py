@@ -20,6 +20,7 @@ from warren.management.operation import Flag, doc, documented
 from warren.management.replies import bad_request, reply
 from warren.management.request_body import BodyFields, read_fields
 from warren.management.request_context import request_context
+from warren.queues.capabilities import live_queue
 from warren.queues.queue import Delivery
 from warren.session.amqp_connection import AmqpConnection
 from warren.session.channel import Channel
@@ -104,6 +105,7 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
     queue = context.services.queue_service.configurable_queue(context.requester, request.match_info["queue"])
     # A requeued message may be delivered to a channel that comes later in this loop. The last tag of each
     # channel is noted first, so that such a message is not requeued again.
+    live = live_queue(queue)
     last_tags = [
         (connection, channel, channel.subscriber.unacked.last_tag)
         for connection, channel in channels_of(node, queue)
@@ -115,7 +117,7 @@ async def requeue_unacked(request: web.Request, node: ManagedNode) -> web.Stream
         tags = [
             tag
             for tag, delivery in channel.subscriber.unacked.tagged()
-            if tag <= last and delivery.queue is queue and choice.has((name, number, tag), delivery)
+            if tag <= last and delivery.queue in (queue, live) and choice.has((name, number, tag), delivery)
         ]
         for at in range(0, len(tags), LISTED_PER_TURN):
             requeued += channel.revoke(tags[at : at + LISTED_PER_TURN])

@@ -3,7 +3,8 @@
 from aiohttp import web
 
 from warren.management.auth import is_administrator, permitted_vhosts, user_of
-from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_checked, vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
@@ -106,5 +107,6 @@ async def _reply(request: web.Request, node: ManagedNode, found: list[LinkStatus
         records=found,
         view=lambda status: shovel_view(node, status, ranges),
         columns={"vhost": lambda status: status.key.vhost, "name": lambda status: status.key.name},
+        identity=lambda status: f"{status.key.vhost}\0{status.key.name}",
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)

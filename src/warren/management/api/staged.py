@@ -16,8 +16,10 @@ from warren.limits import (
 )
 from warren.management.api.peek import query_number
 from warren.management.auth import is_administrator, is_monitor, login_vhosts, user_of
+from warren.management.cluster_lists import fetch_json
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
+from warren.management.node_requests import other_nodes
 from warren.management.operation import Operation, doc, documented, documented_as
 from warren.management.replies import RequestRefused, bad_request, done, error_reply, reply
 from warren.management.request_body import BodyFields, read_fields
@@ -128,8 +130,9 @@ class BatchQuery(GivenUpQuery, total=False):
 
 
 class StagedBatchShape(TypedDict):
-    """A batch that is staged or being committed."""
+    """What one node has of a batch that is staged or being committed."""
 
+    node: str
     vhost: str
     query: str
     batch: int
@@ -155,7 +158,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     context = request_context(request, node)
     vhost_staging = await _vhost_staging(node, context)
     exchange = exchange_in_path(request, "exchange")
-    user = user_of(request).name
+    requester = context.requester
     _check_exchange(context, exchange)
     description = StageDescription(
         query=_query(request.query.get("query")),
@@ -163,7 +166,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         partition=_number(request, "partition"),
         attempt=_number(request, "attempt"),
         exchange=exchange,
-        user=user,
+        user=requester.identity,
         created_at=node.now(),
     )
     takes_over = is_administrator(user_of(request))
@@ -180,7 +183,7 @@ async def stage(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         raise RequestRefused(error_reply(501, "not_implemented", reason)) from None
     is_mandatory = request.query.get("mandatory") == "true"
     rules = StageRules(admit=context.rules.admit, is_mandatory=is_mandatory, takes_over=takes_over)
-    rows = RowDecoder(arrow, exchange, user, may_impersonate=context.rules.may_impersonate)
+    rows = RowDecoder(arrow, exchange, requester.user, may_impersonate=context.rules.may_impersonate)
     try:
         staged = await vhost_staging.stage(description, rows, read_ipc_messages(_body_reader(request)), rules)
     except QueryNotOwned:
@@ -242,7 +245,7 @@ async def discard(request: web.Request, node: ManagedNode) -> web.StreamResponse
     context = request_context(request, node)
     vhost_staging = await _vhost_staging(node, context)
     query, batch = _query(request.query.get("query")), _number(request, "batch")
-    if not is_administrator(user_of(request)) and vhost_staging.owner(query) != context.requester.user:
+    if not is_administrator(user_of(request)) and vhost_staging.owner(query) != context.requester.identity:
         raise _not_of(context, query)
     under_way = vhost_staging.commits.get(query)
     try:
@@ -272,14 +275,15 @@ async def staged(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         # A virtual host whose stages cannot be read has been logged; the others are listed.
         with suppress(OSError, StoreFileError):
             await vhost_staging.ready()
-    return reply(
-        [
-            _batch(vhost_staging, query, batch)
-            for vhost_staging in vhost_stagings
-            for query, batch in sorted(vhost_staging.stage_index.by_batch)
-            if is_monitor(user) or vhost_staging.owner(query) == user.name
-        ]
-    )
+    found = [
+        {"node": node.node_name, **_batch(vhost_staging, query, batch)}
+        for vhost_staging in vhost_stagings
+        for query, batch in sorted(vhost_staging.stage_index.by_batch)
+        if is_monitor(user) or vhost_staging.owner(query) == user.identity
+    ]
+    for _, theirs in await fetch_json(request, node, other_nodes(request, node)):
+        found += theirs
+    return reply(found)
 
 
 async def _vhost_staging(node: ManagedNode, context: RequestContext) -> VhostStaging:
@@ -313,7 +317,7 @@ def _check_owned(
     context: RequestContext, vhost_staging: VhostStaging, query: str, *, takes_over: bool
 ) -> None:
     """Raise RequestRefused for a query of another user, with the text for one that does not exist."""
-    if not vhost_staging.is_open_to(query, context.requester.user, takes_over=takes_over):
+    if not vhost_staging.is_open_to(query, context.requester.identity, takes_over=takes_over):
         raise _not_of(context, query)
 
 
@@ -344,7 +348,7 @@ def _start_commit(
     batch: int,
 ) -> Commit:
     """A commit of the partitions and attempts that are `named`, or of what was decided before."""
-    user = context.requester.user
+    user = context.requester.identity
     plan = vhost_staging.stage_index.plans.get(query)
     if plan is not None:
         if plan.batch != batch:

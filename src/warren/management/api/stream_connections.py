@@ -12,7 +12,8 @@ from warren.management.api.connections import (
     visible_connections,
 )
 from warren.management.auth import check_owner, check_visible
-from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.cluster_lists import reply_cluster_list
+from warren.management.listing import Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import ListQuery, documented, paged
@@ -51,7 +52,7 @@ def connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 def close_connection(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Close a stream connection; the header `x-reason` is the reason sent to the client."""
     found = _named(request, node)
-    check_owner(request, found.user)
+    check_owner(request, found.identity)
     close(request, found)
     return done()
 
@@ -100,8 +101,9 @@ async def _reply_publishers(
         view=lambda publishing: stream_publisher_view(node, publishing),
         columns={},
         sort_keys=(),
+        identity=lambda one: f"{one[0].peer.name}\0{one[1].number}",
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 async def _reply_consumers(
@@ -112,8 +114,9 @@ async def _reply_consumers(
         view=lambda subscribing: stream_consumer_view(node, subscribing),
         columns={},
         sort_keys=(),
+        identity=lambda one: f"{one[0].peer.name}\0{one[1].number}",
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 def _seen(request: web.Request, node: ManagedNode) -> list[StreamConnection]:
@@ -127,7 +130,7 @@ def _seen(request: web.Request, node: ManagedNode) -> list[StreamConnection]:
 
 def _visible(request: web.Request, node: ManagedNode) -> StreamConnection:
     found = _named(request, node)
-    check_visible(request, found.user)
+    check_visible(request, found.identity)
     return found
 
 

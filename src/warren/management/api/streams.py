@@ -18,8 +18,9 @@ from warren.management.api.queue_rows import (
 )
 from warren.management.arrow_responses import CONTENT_TYPE, RowsGone
 from warren.management.auth import login_vhosts, user_of
+from warren.management.cluster_lists import reply_cluster_list
 from warren.management.deprecated_fields import deprecate, with_deprecated
-from warren.management.listing import Listing, reply_list
+from warren.management.listing import Listing
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import vhost_in_path
 from warren.management.operation import (
@@ -102,8 +103,9 @@ async def streams(request: web.Request, node: ManagedNode) -> web.StreamResponse
             "segments": lambda queue: len(queue.log.segments),
         },
         is_paged=True,
+        identity=lambda queue: f"{queue.vhost_name}\0{queue.name}",
     )
-    return await reply_list(request, listing)
+    return await reply_cluster_list(request, node, listing)
 
 
 @documented(query=StreamQuery, response=StreamShape)

@@ -33,7 +33,8 @@ from warren.management.views.link_graph import (
 from warren.management.views.relays import LOCAL
 from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord
-from warren.queues.local import LocalQueue
+from warren.queues.capabilities import live_queue
+from warren.queues.vhost_queue import VhostQueue
 from warren.shovel.shovel_settings import STATIC_VHOST
 
 _KEYS_SHOWN_MAX = 3
@@ -239,7 +240,7 @@ class _TopologyGraph:
             self.nodes[_id(place)] = {"id": _id(place), "kind": "broker", "name": name, "layer": column}
             return
         thing: TopologyNodeShape = {"id": _id(place), "kind": "queue", "name": name, "layer": column}
-        live = self._vhost.queues.get(name)
+        live = live_queue(self._vhost.queues.get(name))
         if live is not None:
             thing["messages"] = live.total_count
             thing["consumers"] = live.consumer_count
@@ -262,7 +263,7 @@ class _TopologyGraph:
             if thing["kind"] == _EXCHANGE:
                 exchange = self._vhost.router.exchanges.get(thing["name"])
                 self._lead(place, exchange.alternate if exchange is not None else None, "alternate")
-            elif (live := self._vhost.queues.get(thing["name"])) is not None:
+            elif (live := live_queue(self._vhost.queues.get(thing["name"]))) is not None:
                 self._lead(place, live.settings.dead_letter_exchange, "dead-letter")
                 self._consumers(place, live)
 
@@ -274,7 +275,7 @@ class _TopologyGraph:
             if _id(other) in self.nodes:
                 self._add_edge(place, other, kind, [])
 
-    def _consumers(self, place: _GraphNode, live: LocalQueue) -> None:
+    def _consumers(self, place: _GraphNode, live: VhostQueue) -> None:
         consumers = list(live.consumers())
         for number, consumer in enumerate(consumers[:PICTURED_CONSUMERS_MAX]):
             name = f"{_id(place)} {number}"

@@ -4,14 +4,16 @@ from typing import Required, TypedDict
 
 from aiohttp import web
 
+from warren.access.grants import ExternalUser
 from warren.management.api.users import tags_of
 from warren.management.auth import user_of, visible_vhosts
-from warren.management.listing import JsonObject, Listing, reply_list, reply_one
+from warren.management.listing import JsonObject, Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose, vhost_in_path
 from warren.management.operation import ColumnsQuery, Flag, JsonTable, PageQuery, documented, paged, shape
 from warren.management.replies import bad_request, done, error_reply, put
 from warren.management.request_body import BodyFields, read_fields
+from warren.management.summed_lists import reply_summed_list, summed_facts
 from warren.management.views.overview import vhost_stats
 from warren.management.views.stats import MessageStatsShape, SamplesQuery, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
@@ -19,6 +21,8 @@ from warren.metadata.vhosts import VhostMetadata
 from warren.metrics.sampler import BYTES, LENGTHS
 from warren.model.arguments import QUEUE_KINDS
 
+# The fields that are sums over all nodes, and that which has a field for each of them.
+_COUNTED = frozenset((*LENGTHS, *BYTES, "message_stats", "cluster_state"))
 _UNDEFINED = "undefined"
 # The field's name in RabbitMQ 3.10, and in RabbitMQ 4.
 _DEFAULT_QUEUE_TYPE = ("defaultqueuetype", "default_queue_type")
@@ -67,17 +71,17 @@ async def vhosts(request: web.Request, node: ManagedNode) -> web.StreamResponse:
         columns={"name": lambda vhost: vhost.name},
         sort_keys=("name",),
         is_paged=True,
+        identity=lambda vhost: vhost.name,
     )
-    return await reply_list(request, listing)
+    return await reply_summed_list(request, node, listing, _COUNTED)
 
 
 @documented(query=VhostQuery, response=VhostShape)
-def vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+async def vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get a virtual host."""
     found = vhost_in_path(request, node)
-    return reply_one(
-        request, vhost_view(node, found) | vhost_stats(node, found.name, sample_ranges(request, node))
-    )
+    facts = vhost_view(node, found) | vhost_stats(node, found.name, sample_ranges(request, node))
+    return reply_one(request, await summed_facts(request, node, facts, _COUNTED))
 
 
 @documented(body=VhostBody)
@@ -96,10 +100,12 @@ async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespon
             tracing=fields.flag("tracing", default=before is not None and before.tracing),
         ),
     )
-    if before is None:
+    user = user_of(request)
+    # Permissions in the metadata are those of a user there, and not of one with the same name.
+    if before is None and not isinstance(user, ExternalUser):
         await propose(
             node,
-            SetPermissions(user=user_of(request).name, vhost=name, configure=".*", write=".*", read=".*"),
+            SetPermissions(user=user.name, vhost=name, configure=".*", write=".*", read=".*"),
         )
     return put(is_new=before is None)
 

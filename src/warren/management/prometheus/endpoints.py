@@ -23,6 +23,7 @@ from warren.management.managed_node import ManagedNode
 from warren.management.negotiation import prefers_gzip, refuses_identity
 from warren.management.prometheus.exposition import CONTENT_TYPE, ScrapeStatistics, head, line
 from warren.management.prometheus.objects import VhostFilter
+from warren.management.prometheus.peers import PEERS
 from warren.management.prometheus.rows import MetricRow, Scrape
 from warren.management.prometheus.sources import (
     CLUSTER,
@@ -81,6 +82,7 @@ async def _summed(node: ManagedNode) -> AsyncIterator[str]:
     for prefix, others in ((_PREFIX, SUMS), *_ALWAYS):
         for other in others:
             yield _texts(prefix, other, other.rows(scrape, None))
+    yield _peers(scrape)
 
 
 async def _listed(
@@ -98,6 +100,13 @@ async def _listed(
             else:
                 async for text in _objects(prefix, source, node, wanted):
                     yield text
+    yield _peers(scrape)
+
+
+def _peers(scrape: Scrape) -> str:
+    """The metrics of the links to other nodes; nothing for a node that is alone."""
+    rows = list(PEERS.rows(scrape, None))
+    return _families("", PEERS, rows) if rows else ""
 
 
 async def _sum(prefix: str, source: ObjectMetricSource, scrape: Scrape, wanted: VhostFilter) -> str:

@@ -20,12 +20,12 @@ from warren.management.views.streams import StreamClientIndex, lag_max, streams_
 from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUORUM
-from warren.queues.local import LocalQueue
 from warren.queues.replication_status import ReplicationStatus
 from warren.queues.stream import StreamQueue
+from warren.queues.vhost_queue import VhostQueue
 from warren.session.any_connection import AnyConnection
 
-ReplicatedQueue: TypeAlias = tuple[LocalQueue, ReplicationStatus]
+ReplicatedQueue: TypeAlias = tuple[VhostQueue, ReplicationStatus]
 # The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
 ValueReader: TypeAlias = Callable[[Any], float]
@@ -38,14 +38,18 @@ def fixed_readers(*readers: ValueReader) -> MakeReaders:
     return lambda node: readers
 
 
-def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[LocalQueue]:
+def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[VhostQueue]:
     """Every queue, in slices: sorting or copying a list of all would access memory all over the heap."""
     for name, services in list(node.server.vhost_services.items()):
         vhost = node.metadata.vhost(name)
         if vhost is not None and (wanted is None or name in wanted):
             named = node.queue_index.of(vhost)
             for at in range(0, len(named), NAMES_PER_TURN):
-                yield from existing_queues(named[at : at + NAMES_PER_TURN], services.vhost.queues)
+                piece = named[at : at + NAMES_PER_TURN]
+                if len(node.metadata.members.by_id) > 1:
+                    # Each node exposes its own queues.
+                    piece = [one for one in piece if node.is_own(node.home_of(one.record))]
+                yield from existing_queues(piece, services.vhost.queues)
 
 
 def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnection]:
@@ -91,7 +95,7 @@ def exchange_labels(found: tuple[VhostMetadata, ExchangeRecord]) -> str:
     return labels(vhost=found[0].name, exchange=found[1].name, type=found[1].type)
 
 
-def queue_labels(queue: LocalQueue) -> str:
+def queue_labels(queue: VhostQueue) -> str:
     """The labels of a queue."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
 
@@ -101,12 +105,12 @@ def replica_labels(found: ReplicatedQueue) -> str:
     return queue_labels(found[0])
 
 
-def delivery_labels(queue: LocalQueue) -> str:
+def delivery_labels(queue: VhostQueue) -> str:
     """The labels of deliveries from a queue."""
     return labels(channel="", vhost=queue.vhost_name, queue=queue.name)
 
 
-def publish_labels(queue: LocalQueue) -> str:
+def publish_labels(queue: VhostQueue) -> str:
     """The labels of publishes to a queue."""
     vhost = queue.vhost_name
     return labels(channel="", queue_vhost=vhost, queue=queue.name, exchange_vhost=vhost, exchange="")
@@ -129,7 +133,7 @@ def publisher_labels(opened: OpenChannel) -> str:
     return labels(channel=channel_name(*opened), vhost=vhost, exchange="")
 
 
-def _head(queue: LocalQueue) -> float:
+def _head(queue: VhostQueue) -> float:
     """The timestamp of the first ready message; NaN if there is none."""
     found = queue.head_timestamp if queue.message_count else None
     return nan if found is None else found
@@ -198,7 +202,7 @@ def memory(node: ManagedNode) -> tuple[ValueReader, ...]:
         "message_bytes_unacknowledged", "messages_paged_out", "message_bytes_paged_out",
     )  # fmt: skip
 
-    def used(queue: LocalQueue) -> float:
+    def used(queue: VhostQueue) -> float:
         return utilisation(queue, time)
 
     return *(MEMORY[name] for name in names), used, used

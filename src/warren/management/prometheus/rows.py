@@ -17,11 +17,12 @@ from warren.management.quarantine_view import totals_of, unacknowledged
 from warren.management.views.connections import stream_connections
 from warren.management.views.consumers import stream_consumers_on
 from warren.management.views.nodes import THREADS_MAX
-from warren.management.views.overview import totals
+from warren.management.views.overview import own_queue_count, totals
 from warren.management.views.streams import stream_publishers_on, streams_in
 from warren.metadata.leases import LeaseState
 from warren.metrics.node_usage import NODE_COLUMNS, descriptors_max
 from warren.metrics.sampler import VHOST_COLUMNS
+from warren.model.arguments import CLASSIC, QUORUM
 from warren.session.server_properties import COMPATIBLE_VERSION
 from warren.wire.streams.codes import ResponseCode
 
@@ -72,7 +73,7 @@ class Scrape:
     @cached_property
     def objects(self) -> dict[str, int]:
         """The numbers of connections, channels, exchanges, queues and consumers."""
-        return totals(self.node)
+        return totals(self.node) | {"queues": own_queue_count(self.node)}
 
 
 def build(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
@@ -258,6 +259,13 @@ def ended_leases(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
                     )
 
 
+def failures(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
+    """The number of queues and others that an error has ended, by virtual host."""
+    for name, services in list(scrape.node.server.vhost_services.items()):
+        if wanted is None or name in wanted:
+            yield labels(vhost=name), (services.vhost.failure_count,)
+
+
 def quarantined(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
     """The number and size of quarantined items, and how many of them are not acknowledged."""
     items = scrape.node.quarantine.items()
@@ -270,15 +278,14 @@ def staged(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
 
 
 def dead_lettered(scrape: Scrape, wanted: VhostFilter) -> Iterator[MetricRow]:
-    """Dead-lettered messages by reason; strategy "disabled" counts those without a dead-letter exchange.
-
-    At most once counts the queues of both types as classic.
-    """
+    """Dead-lettered messages by reason; strategy "disabled" counts those without a dead-letter exchange."""
     vhosts = [services.vhost for services in scrape.node.server.vhost_services.values()]
     for kind, strategy, counts in (
-        ("classic", "at_most_once", [vhost.dead_letter_counts for vhost in vhosts]),
-        ("classic", "disabled", [vhost.discarded_counts for vhost in vhosts]),
-        ("quorum", "at_least_once", [vhost.kept_counts for vhost in vhosts]),
+        (CLASSIC, "at_most_once", [vhost.dead_letter_counts[CLASSIC] for vhost in vhosts]),
+        (CLASSIC, "disabled", [vhost.discarded_counts[CLASSIC] for vhost in vhosts]),
+        (QUORUM, "at_most_once", [vhost.dead_letter_counts[QUORUM] for vhost in vhosts]),
+        (QUORUM, "disabled", [vhost.discarded_counts[QUORUM] for vhost in vhosts]),
+        (QUORUM, "at_least_once", [vhost.kept_counts for vhost in vhosts]),
     ):
         about = labels(queue_type=f"rabbit_{kind}_queue", dead_letter_strategy=strategy)
         yield about, tuple(sum(count.get(reason, 0) for count in counts) for reason in DEATHS)

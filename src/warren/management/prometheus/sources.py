@@ -456,6 +456,17 @@ UNPREFIXED = (
         "",
         (
             MetricFamily(
+                "warren_failures_total",
+                COUNTER,
+                "Queues, leases and waiting publishers that an error of the broker has ended",
+            ),
+        ),
+        rows.failures,
+    ),
+    MetricSource(
+        "",
+        (
+            MetricFamily(
                 "warren_leases_ended_total", COUNTER, "Leases ended since the node started, by outcome"
             ),
         ),

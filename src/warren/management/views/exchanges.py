@@ -15,6 +15,10 @@ from warren.routing.exchange import Exchange
 VhostExchange: TypeAlias = tuple[str, ExchangeRecord]
 
 
+# The fields that are sums over all nodes.
+COUNTED = frozenset(("message_stats",))
+
+
 class ExchangeShape(TypedDict, total=False):
     """An exchange."""
 

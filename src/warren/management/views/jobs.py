@@ -5,6 +5,7 @@ from typing import Annotated, Literal, TypedDict
 from warren.jobs.job import Job, JobState
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.operation import doc
+from warren.metadata.identity import shown_name
 from warren.vhost.message_move import MoveFailures
 from warren.vhost.move_preview import MovePreview, MovePreviewStep
 
@@ -120,7 +121,7 @@ def job_view(job: Job, now: int) -> dict[str, object]:
     view = {
         "id": job.id,
         "kind": job.kind.value,
-        "user": job.user,
+        "user": shown_name(job.user),
         "vhost": job.vhost,
         "queue": job.queue,
         "target": dict(job.target),

@@ -3,6 +3,7 @@
 from typing import Literal, NotRequired, TypedDict
 
 from warren.management.deprecated_fields import deprecate, with_deprecated
+from warren.metadata.identity import shown_name
 from warren.metadata.leases import LeaseRecord
 
 
@@ -46,7 +47,7 @@ def lease_view(vhost: str, lease: LeaseRecord) -> dict[str, object]:
         "lease": lease.id,
         "vhost": vhost,
         "queue": lease.queue,
-        "user": lease.user,
+        "user": shown_name(lease.user),
         "key": lease.key,
         "messages": lease.messages,
         "bytes": lease.byte_count,

@@ -8,6 +8,7 @@ from typing import Any, Required, TypedDict
 from msgspec.structs import asdict
 
 from warren.flow.alarms import Resource
+from warren.management.cluster_nodes import PeerTraffic
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.listing import JsonObject
 from warren.management.managed_node import ManagedNode
@@ -130,7 +131,7 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
     sampler = node.sampler
     past = sampler.node, ranges.time
     facts: JsonObject = {
-        "partitions": [],
+        "partitions": partitions_of(node),
         "os_pid": str(os.getpid()),
         "fd_total": descriptors_max(),
         "sockets_total": descriptors_max(),
@@ -163,7 +164,7 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
         "name": node.node_name,
         "type": "disc" if node.data_directory else "ram",
         "running": True,
-        "cluster_links": [],
+        "cluster_links": [_link_view(peer) for peer in peers_of(node)],
         "losses": [asdict(loss) for loss in node.losses() if not loss.acknowledged],
         "metrics_gc_queue_length": dict.fromkeys(_GARBAGE_QUEUES, 0),
     }
@@ -182,6 +183,28 @@ def node_view(node: ManagedNode, ranges: SampleRanges) -> JsonObject:
     facts = with_deprecated(NodeShape, facts)
     facts |= with_rates(NODE_COLUMNS, sampler.node_usage(), past, ranges.node_stats)
     return facts | with_rates(CHURN, sampler.churn_row(), (sampler.churn, ranges.time), ranges.node_stats)
+
+
+def absent_node_view(name: str) -> JsonObject:
+    """A member that does not answer as JSON, as RabbitMQ 3.10.8 shows it."""
+    return {"cluster_links": [], "name": name, "running": False, "type": "disc"}
+
+
+def peers_of(node: ManagedNode) -> list[PeerTraffic]:
+    """The links to the other members."""
+    return [] if node.cluster is None else node.cluster.traffic()
+
+
+def partitions_of(node: ManagedNode) -> list[str]:
+    """The names of members that are up, and that this node does not hear."""
+    members = node.metadata.members
+    silent = [peer.name for peer in peers_of(node) if not peer.is_up]
+    return [name for name in silent if (member := members.named(name)) is not None and member.is_up]
+
+
+def _link_view(peer: PeerTraffic) -> JsonObject:
+    sizes: JsonObject = {"send_bytes": peer.bytes_sent, "recv_bytes": peer.bytes_received}
+    return {"name": peer.name, **sizes, "stats": sizes}
 
 
 def _log_files(node: ManagedNode) -> list[str]:
@@ -222,8 +245,7 @@ def _memory(node: ManagedNode) -> dict[str, int]:
     server = node.server
     found = dict.fromkeys(_MEMORY, 0)
     found["connection_other"] = server.connection_count * _CONNECTION_SIZE
-    channels = server.channels_opened_count - server.channels_closed_count
-    found["connection_channels"] = channels * _CHANNEL_SIZE
+    found["connection_channels"] = server.channel_count * _CHANNEL_SIZE
     found["mgmt_db"] = node.sampler.row_count * _SAMPLE_SIZE
     found["mnesia"] = sum(_tables(node).values())
     found["other_system"] = max(0, used - sum(found.values()))

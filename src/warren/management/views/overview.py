@@ -6,7 +6,7 @@ from typing import NotRequired, Required, TypedDict
 from warren.flow.alarms import Resource
 from warren.management.auth import is_monitor, login_vhosts
 from warren.management.listing import JsonObject
-from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.managed_node import CLUSTERING, ListenerView, ManagedNode
 from warren.management.operation import JsonTable
 from warren.management.views.stats import (
     ChurnRatesShape,
@@ -53,7 +53,8 @@ class ListenerShape(TypedDict):
     protocol: str
     ip_address: str
     port: int
-    socket_opts: JsonTable
+    # RabbitMQ has an empty list for the listener of other nodes.
+    socket_opts: JsonTable | list[str]
 
 
 class OverviewShape(TypedDict, total=False):
@@ -103,7 +104,7 @@ def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonOb
         # A field of Warren's own: without a data directory no durable object survives a restart.
         "in_memory": not node.data_directory,
         # A field of Warren's own: every user may know why publishers are blocked.
-        "alarms": alarms_of(node),
+        "alarms": cluster_alarms_of(node),
     }
     if not is_monitor(user):
         return facts | _part(node, user, ranges)
@@ -117,14 +118,23 @@ def overview_view(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonOb
         "object_totals": totals(node),
         "statistics_db_event_queue": 0,
         "node": node.node_name,
-        "listeners": [_listener(node, view) for view in node.listeners],
+        "listeners": [_listener(node, view) for view in node.all_listeners],
         "contexts": contexts(node),
     }
 
 
 def alarms_of(node: ManagedNode) -> list[dict[str, str]]:
-    """The resources in alarm, which block publishers, each with the name of the node."""
+    """The resources of this node that are in alarm, each with its name."""
     return [{"node": node.node_name, "resource": RESOURCES[resource]} for resource in node.alarms.low]
+
+
+def cluster_alarms_of(node: ManagedNode) -> list[dict[str, str]]:
+    """The resources in alarm, which block publishers, each with the name of the node: first of this one."""
+    return alarms_of(node) + [
+        {"node": name, "resource": RESOURCES[resource]}
+        for name, low in sorted(node.alarms.others.items())
+        for resource in low
+    ]
 
 
 def totals(node: ManagedNode) -> dict[str, int]:
@@ -132,12 +142,30 @@ def totals(node: ManagedNode) -> dict[str, int]:
     server = node.server
     vhosts = [services.vhost for services in server.vhost_services.values()]
     return {
-        "channels": server.channels_opened_count - server.channels_closed_count,
+        "channels": server.channel_count,
         "connections": server.connection_count,
         "consumers": sum(vhost.consumer_count for vhost in vhosts),
         "exchanges": sum(len(vhost.router.exchanges) for vhost in vhosts),
-        "queues": sum(len(vhost.queues) for vhost in vhosts),
+        "queues": _queue_count(node, vhosts),
     }
+
+
+def own_queue_count(node: ManagedNode) -> int:
+    """The number of queues that run on this node."""
+    vhosts = [services.vhost for services in node.server.vhost_services.values()]
+    if node.cluster is None:
+        return sum(len(vhost.queues) for vhost in vhosts)
+    return sum(node.queue_index.count_at(vhost.name, node.cluster.own_id) for vhost in vhosts)
+
+
+def _queue_count(node: ManagedNode, vhosts: list[VirtualHost]) -> int:
+    """The number of queues, without those whose home is not there."""
+    count = sum(len(vhost.queues) for vhost in vhosts)
+    if node.cluster is None:
+        return count
+    members, own = node.metadata.members.by_id, node.cluster.own_id
+    away = {id for id, member in members.items() if not member.is_up and id != own}
+    return count - sum(node.queue_index.count_at(vhost.name, home) for vhost in vhosts for home in away)
 
 
 def exchange_types() -> list[JsonObject]:
@@ -198,7 +226,11 @@ def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
     rows = [node.sampler.vhost_row(vhost) for vhost in vhosts]
     row = tuple(map(sum, zip(*rows, strict=True))) if rows else (0,) * len(VHOST_COLUMNS)
     past = _Sum(vhosts), ranges.time
-    own = [one for one in node.server.connections if one.login is not None and one.login.user == user.name]
+    own = [
+        one
+        for one in node.server.connections
+        if one.login is not None and one.login.identity == user.identity
+    ]
     return {
         "message_stats": message_stats(VHOST_COLUMNS, _without_bytes(row), past, ranges.msg_rates),
         "queue_totals": with_rates(LENGTHS, row[:_LENGTHS_COUNT], past, ranges.lengths),
@@ -207,7 +239,7 @@ def _part(node: ManagedNode, user: User, ranges: SampleRanges) -> JsonObject:
             "connections": len(own),
             "consumers": sum(vhost.consumer_count for vhost in vhosts),
             "exchanges": sum(len(vhost.router.exchanges) for vhost in vhosts),
-            "queues": sum(len(vhost.queues) for vhost in vhosts),
+            "queues": _queue_count(node, vhosts),
         },
     }
 
@@ -237,15 +269,19 @@ def _without_bytes(row: SampleRow) -> SampleRow:
 
 
 def _listener(node: ManagedNode, view: ListenerView) -> JsonObject:
-    options: JsonObject = dict(node.socket_options)
-    if view.protocol.startswith("http"):
-        options = {"cowboy_opts": {"sendfile": False}, "ip": view.host, "port": view.port}
-        if view.protocol != "http":
-            options["protocol"] = view.protocol
     return {
         "node": node.node_name,
         "protocol": view.protocol,
         "ip_address": view.host,
         "port": view.port,
-        "socket_opts": options,
+        "socket_opts": _socket_options(node, view),
     }
+
+
+def _socket_options(node: ManagedNode, view: ListenerView) -> JsonObject | list[str]:
+    if view.protocol == CLUSTERING:
+        return []
+    if not view.protocol.startswith("http"):
+        return dict(node.socket_options)
+    options = {"cowboy_opts": {"sendfile": False}, "ip": view.host, "port": view.port}
+    return options if view.protocol == "http" else options | {"protocol": view.protocol}

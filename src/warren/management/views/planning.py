@@ -8,7 +8,8 @@ from warren.metadata.commands import Json
 from warren.metadata.definition_entries import DefinitionKey, Facts
 from warren.metadata.import_plan import PlanAction, PlanItem
 from warren.metadata.parameter_secrets import masked_parameter
-from warren.queues.local import LocalQueue
+from warren.queues.capabilities import live_queue
+from warren.queues.vhost_queue import VhostQueue
 
 # The kind of an object by its section, where it is not the section's name without a final "s".
 _KINDS = {"policies": "policy"}
@@ -96,7 +97,7 @@ def _of_queues(node: ManagedNode, vhost: str, name: str) -> dict[str, int]:
     described = node.metadata.vhost(vhost)
     bindings = [] if described is None else described.topology.bindings_to_queue(name)
     services = node.server.vhost_services.get(vhost)
-    live = None if services is None else services.vhost.queues.get(name)
+    live = None if services is None else live_queue(services.vhost.queues.get(name))
     return {**_of_live([] if live is None else [live]), "bindings": len(bindings)}
 
 
@@ -105,7 +106,7 @@ def _of_vhost(node: ManagedNode, name: str) -> dict[str, int]:
     if vhost is None:
         return {}
     return {
-        **_of_live([] if services is None else list(services.vhost.queues.values())),
+        **_of_live([] if services is None else [each.led_here() for each in services.vhost.queues.values()]),
         "queues": len(vhost.topology.queues),
         "exchanges": sum(1 for exchange in vhost.topology.exchanges if not exchange.startswith("amq.")) - 1,
         "permissions": sum(of == name for _, of in node.metadata.permissions.by_user_and_vhost),
@@ -113,7 +114,7 @@ def _of_vhost(node: ManagedNode, name: str) -> dict[str, int]:
     }
 
 
-def _of_live(queues: list[LocalQueue]) -> dict[str, int]:
+def _of_live(queues: list[VhostQueue]) -> dict[str, int]:
     return {
         "messages_ready": sum(queue.message_count for queue in queues),
         "messages_unacknowledged": sum(queue.unacked_count for queue in queues),
@@ -126,7 +127,7 @@ def _connections(node: ManagedNode, *, user: str | None = None, vhost: str | Non
     return sum(
         connection.login is not None
         and connection.services is not None
-        and user in (None, connection.login.user)
+        and user in (None, connection.login.identity)
         and vhost in (None, connection.services.vhost.name)
         for connection in node.server.connections
     )

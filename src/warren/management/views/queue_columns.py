@@ -17,13 +17,13 @@ from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.model.arguments import QueueSettings, effective_definition
 from warren.model.turn import Turn
 from warren.queues.classic import ClassicQueue
-from warren.queues.local import LocalQueue
 from warren.queues.queue import QueueHost
+from warren.queues.vhost_queue import VhostQueue
 
 # Reads one value of each of many queues.
-_Read = Callable[[Sequence[LocalQueue]], Sequence[Any]]
+_Read = Callable[[Sequence[VhostQueue]], Sequence[Any]]
 # Stands for the queues of a virtual host that is down; it is empty.
-_NOTHING: LocalQueue = ClassicQueue("", "", QueueHost(Turn(lambda: 0, lambda _: None)), QueueSettings())
+_NOTHING: VhostQueue = ClassicQueue("", "", QueueHost(Turn(lambda: 0, lambda _: None)), QueueSettings())
 _NULL = sort_value(None, ())
 _DELIVER_GET = QUEUE_COLUMNS.index("deliver_get")
 _DEFINITION = "effective_policy_definition"
@@ -33,6 +33,11 @@ EXACT = frozenset((
     "vhost", "name", "durable", "auto_delete", "exclusive", "type", "node", "state", *LENGTHS, "consumers",
     *MEMORY,
 )) - frozenset(NOT_OF_QUORUM)  # fmt: skip
+# Fields that the metadata have, so that each node knows them of all queues.
+DECLARED = frozenset((
+    "arguments", "auto_delete", "durable", "effective_policy_definition", "exclusive", "name", "node",
+    "operator_policy", "paused", "policy", "state", "type", "vhost",
+))  # fmt: skip
 # The fields of a queue in a list, except those with the same value for all queues.
 FIELDS = EXACT | frozenset((
     *MEMORY,
@@ -61,8 +66,8 @@ def queue_columns(node: ManagedNode, sort: str) -> Mapping[str, Column[IndexedQu
     ]
     columns: dict[str, Column[IndexedQueue]] = {
         **_DECLARED,
-        "node": lambda named: [node.node_name] * len(named),
-        "state": lambda named: ["running" if one.vhost in homes else "down" for one in named],
+        "node": lambda named: _nodes(node, named),
+        "state": lambda named: _states(node, homes, named),
         "paused": lambda named: _paused(node, named),
         "policy": lambda named: _policies(node, named, _name_of_policy),
         "operator_policy": lambda named: _policies(node, named, _name_of_operator_policy),
@@ -77,15 +82,35 @@ def queue_columns(node: ManagedNode, sort: str) -> Mapping[str, Column[IndexedQu
     return columns
 
 
-def _of_lives(homes: Mapping[str, dict[str, LocalQueue]], read: _Read) -> Column[IndexedQueue]:
+def _nodes(node: ManagedNode, named: Sequence[IndexedQueue]) -> Sequence[str]:
+    if node.cluster is None:
+        return [node.node_name] * len(named)
+    return [node.name_of(node.home_of(one.record)) for one in named]
+
+
+def _states(
+    node: ManagedNode, homes: Mapping[str, dict[str, VhostQueue]], named: Sequence[IndexedQueue]
+) -> Sequence[str]:
+    """As `homes` has the virtual hosts that run here; other nodes are taken to run all."""
+    if node.cluster is None:
+        return ["running" if one.vhost in homes else "down" for one in named]
+    up = {member.id for member in node.metadata.members.by_id.values() if member.is_up}
+    own = node.cluster.own_id
+    return [
+        "running" if (one.vhost in homes if home == own else home in up) else "down"
+        for one, home in zip(named, map(node.home_of, (one.record for one in named)), strict=True)
+    ]
+
+
+def _of_lives(homes: Mapping[str, dict[str, VhostQueue]], read: _Read) -> Column[IndexedQueue]:
     return lambda named: read(_lives(homes, named))
 
 
-def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[IndexedQueue]) -> list[LocalQueue]:
+def _lives(homes: Mapping[str, dict[str, VhostQueue]], named: Sequence[IndexedQueue]) -> list[VhostQueue]:
     """The live queue of each; the list is sorted by virtual host, so a slice is mostly of one."""
     if not named:
         return []
-    lives: list[LocalQueue] = []
+    lives: list[VhostQueue] = []
     start = 0
     while start < len(named):
         vhost = named[start].vhost
@@ -97,33 +122,33 @@ def _lives(homes: Mapping[str, dict[str, LocalQueue]], named: Sequence[IndexedQu
     return lives
 
 
-def _each(read: Callable[[LocalQueue], int]) -> _Read:
+def _each(read: Callable[[VhostQueue], int]) -> _Read:
     return lambda lives: list(map(read, lives))
 
 
 def _rates(time: int, column: int) -> _Read:
-    def rate(live: LocalQueue) -> float:
+    def rate(live: VhostQueue) -> float:
         series = series_of(live)
         return 0.0 if series is None else series.rate(time, column)
 
     return lambda lives: [0.0 if live.history is None else rate(live) for live in lives]
 
 
-def _memory(lives: Sequence[LocalQueue]) -> Sequence[int]:
+def _memory(lives: Sequence[VhostQueue]) -> Sequence[int]:
     of_one, of_none = MEMORY["memory"], MEMORY["memory"](_NOTHING)
     return [of_one(live) if live.message_count or live.unacked_count else of_none for live in lives]
 
 
-def _tags(read: Callable[[LocalQueue], str | None]) -> _Read:
+def _tags(read: Callable[[VhostQueue], str | None]) -> _Read:
     """Consumer tags as sort keys; queues without one come first, as `null` does."""
     return lambda lives: [sort_value(read(live), ()) if live.consumer_count else _NULL for live in lives]
 
 
-def _exclusive(live: LocalQueue) -> str | None:
+def _exclusive(live: VhostQueue) -> str | None:
     return next((consumer.tag for consumer in live.consumers() if consumer.is_exclusive), None)
 
 
-def _active(live: LocalQueue) -> str | None:
+def _active(live: VhostQueue) -> str | None:
     active = live.active_consumer
     return None if active is None else active.tag
 

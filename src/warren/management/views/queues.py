@@ -24,8 +24,8 @@ from warren.metadata.records import QueueRecord
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
 from warren.metrics.time_series import TimeSeries
 from warren.model.arguments import CLASSIC, QUORUM, STREAM, effective_definition
-from warren.queues.local import LocalQueue
 from warren.queues.replication_status import ReplicationStatus
+from warren.queues.vhost_queue import VhostQueue
 
 # The approximate sizes of an empty queue and of a message without its body, in bytes.
 _QUEUE_SIZE = 2_048
@@ -89,7 +89,7 @@ class _Fields(TypedDict, total=False):
     incoming: list[Any]
     owner_pid_details: JsonTable
     paused: bool
-    leader: str
+    leader: str | None
     members: list[str]
     online: list[str]
     open_files: dict[str, int]
@@ -105,7 +105,7 @@ class _Fields(TypedDict, total=False):
     readers: dict[str, int]
 
 
-def live_queue(node: ManagedNode, named: IndexedQueue) -> LocalQueue | None:
+def live_queue(node: ManagedNode, named: IndexedQueue) -> VhostQueue | None:
     """The live queue; None while its virtual host is down."""
     services = node.server.vhost_services.get(named.vhost)
     return None if services is None else named.live(services.vhost.queues)
@@ -147,8 +147,8 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
         facts["message_stats"] = stats
     status = live.replication_status()
     if status is not None:
-        facts |= _replicated(node, live, status)
-        facts["message_bytes"] += status.dead_letter_bytes + status.delayed_bytes
+        facts |= _replicated(node, record, live, status)
+        facts["message_bytes"] += status.dead_letter_bytes + status.delayed_bytes + status.quarantined_bytes
     if record.kind == STREAM:
         # The number of consumers of a stream, by node.
         facts["readers"] = {node.node_name: live.consumer_count}
@@ -184,8 +184,13 @@ def whole_queue_view(
 
 
 def declared_queue_view(node: ManagedNode, named: IndexedQueue, *, has_totals: bool = False) -> JsonObject:
-    """A queue without statistics as JSON; `has_totals` adds its numbers of messages."""
-    facts = _declared(node, named) | {"state": "live"}
+    """A queue without statistics as JSON; `has_totals` adds its numbers of messages.
+
+    RabbitMQ 3.10.8 calls the state of one that is there `live`, and with the numbers `running`.
+    """
+    if is_home_down(node, named.record):
+        return down_queue_view(node, named)
+    facts = _declared(node, named) | {"state": "running" if has_totals else "live"}
     described = node.metadata.vhost(named.vhost)
     policy = None if described is None else described.policies_of(named.record.name, named.record.kind)[0]
     if policy is not None:
@@ -196,6 +201,18 @@ def declared_queue_view(node: ManagedNode, named: IndexedQueue, *, has_totals: b
     return facts
 
 
+def is_home_down(node: ManagedNode, record: QueueRecord) -> bool:
+    """True if the home of a queue is down, as the members agree, or was removed; or if nobody leads it."""
+    if record.members:
+        return node.groups.leader_of(record) is None
+    return not node.is_up(record.home)
+
+
+def down_queue_view(node: ManagedNode, named: IndexedQueue) -> JsonObject:
+    """A queue whose home is not there as JSON, as RabbitMQ 3.10.8 lists it."""
+    return _declared(node, named) | {"state": "down"}
+
+
 def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     vhost, record = named.vhost, named.record
     described = node.metadata.vhost(vhost)
@@ -203,29 +220,41 @@ def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     return {
         # A field of Warren's own, so it is absent from queues that are not paused.
         **({"paused": True} if is_paused else {}),
-        **(_replicas(node) if record.kind != CLASSIC else {}),
+        **(_replicas(node, record) if record.kind != CLASSIC else {}),
         "arguments": json_value(record.arguments) if record.arguments else {},
         "auto_delete": record.auto_delete,
         "durable": record.durable,
         "exclusive": record.owner is not None,
         "name": record.name,
-        "node": node.node_name,
+        "node": _home(node, record),
         "type": record.kind,
         "vhost": vhost,
     }
 
 
-def _replicas(node: ManagedNode) -> JsonObject:
-    """The replicas of a stream or quorum queue: always one, on this node."""
-    return {"leader": node.node_name, "members": [node.node_name], "online": [node.node_name]}
+def _home(node: ManagedNode, record: QueueRecord) -> str:
+    return node.node_name if node.cluster is None else node.name_of(node.home_of(record))
 
 
-def _replicated(node: ManagedNode, live: LocalQueue, status: ReplicationStatus) -> JsonObject:
+def _replicas(node: ManagedNode, record: QueueRecord) -> JsonObject:
+    """The replicas of a stream, which has one, or of a quorum queue."""
+    members = [member.node for member in record.replicas]
+    leader = record.home if record.kind == STREAM else node.groups.leader_of(record)
+    return {
+        "leader": None if leader is None else node.name_of(leader),
+        "members": [node.name_of(member) for member in members],
+        "online": [node.name_of(member) for member in members if node.is_up(member)],
+    }
+
+
+def _replicated(
+    node: ManagedNode, record: QueueRecord, live: VhostQueue, status: ReplicationStatus
+) -> JsonObject:
     """The fields that only a quorum queue has: those of RabbitMQ first."""
     active = live.active_consumer
     return {
         # It has no files of its own: its log is in that of the virtual host.
-        "open_files": {node.node_name: 0},
+        "open_files": {node.name_of(member.node): 0 for member in record.replicas if node.is_up(member.node)},
         "messages_dlx": status.dead_letter_count,
         "message_bytes_dlx": status.dead_letter_bytes,
         "single_active_consumer_ctag": None if active is None else active.tag,
@@ -254,27 +283,27 @@ def _definition(policy: Policy | None, operator_policy: Policy | None) -> Mappin
     )
 
 
-def _paged_bytes(live: LocalQueue) -> int:
+def _paged_bytes(live: VhostQueue) -> int:
     """The size of paged-out messages in bytes, estimated from the average size of ready messages."""
     paged = live.paged_count
     return live.ready_bytes * paged // live.message_count if paged and live.message_count else 0
 
 
-def _bytes_in_memory(live: LocalQueue) -> int:
+def _bytes_in_memory(live: VhostQueue) -> int:
     return live.ready_bytes + live.unacked_bytes - _paged_bytes(live)
 
 
-def _messages_in_memory(live: LocalQueue) -> int:
+def _messages_in_memory(live: VhostQueue) -> int:
     return live.message_count + live.unacked_count - live.paged_count
 
 
-def _memory(live: LocalQueue) -> int:
+def _memory(live: VhostQueue) -> int:
     messages = _messages_in_memory(live)
     return _QUEUE_SIZE + _bytes_in_memory(live) + messages * _MESSAGE_SIZE if messages else _QUEUE_SIZE
 
 
 # Numbers and bytes of messages by place and kind, for views and for sorting.
-MEMORY: Mapping[str, Callable[[LocalQueue], int]] = {
+MEMORY: Mapping[str, Callable[[VhostQueue], int]] = {
     "memory": _memory,
     "message_bytes": lambda live: live.ready_bytes + live.unacked_bytes,
     "message_bytes_paged_out": _paged_bytes,
@@ -302,14 +331,14 @@ QueueShape = shape(
 )
 
 
-def memory_of(live: LocalQueue) -> dict[str, int]:
+def memory_of(live: VhostQueue) -> dict[str, int]:
     """The numbers and bytes of messages by place and kind."""
     if not live.message_count and not live.unacked_count:
         return _NO_MESSAGES
     return {name: read(live) for name, read in MEMORY.items()}
 
 
-def idle_since(live: LocalQueue, time: int) -> int:
+def idle_since(live: VhostQueue, time: int) -> int:
     """Since when the queue is idle (Unix time, ms), as of the samples at `time` (ms); 0 if it is not idle."""
     if live.has_changed:
         return 0
@@ -319,7 +348,7 @@ def idle_since(live: LocalQueue, time: int) -> int:
     return 0 if series.last_time >= time else max(live.used_at, series.last_time)
 
 
-def utilisation(live: LocalQueue, time: int) -> float:
+def utilisation(live: VhostQueue, time: int) -> float:
     """The consumer utilisation in the minute before `time` (ms): the share without a ready message."""
     return _utilisation(live, series_of(live), time) if live.consumer_count else 0
 
@@ -333,7 +362,7 @@ _NO_CONSUMERS: JsonObject = {
 }
 
 
-def _consumers(live: LocalQueue, series: TimeSeries | None, time: int) -> JsonObject:
+def _consumers(live: VhostQueue, series: TimeSeries | None, time: int) -> JsonObject:
     if not live.consumer_count:
         return _NO_CONSUMERS
     consumers = list(live.consumers())
@@ -349,7 +378,7 @@ def _consumers(live: LocalQueue, series: TimeSeries | None, time: int) -> JsonOb
     }
 
 
-def _utilisation(live: LocalQueue, series: TimeSeries | None, time: int) -> float:
+def _utilisation(live: VhostQueue, series: TimeSeries | None, time: int) -> float:
     """The share of samples of the last minute in which no ready message was waiting for a consumer."""
     column = QUEUE_COLUMNS.index("messages_ready")
     waiting = [live.message_count]
@@ -359,7 +388,7 @@ def _utilisation(live: LocalQueue, series: TimeSeries | None, time: int) -> floa
 
 
 def _backing(
-    live: LocalQueue, record: QueueRecord, series: TimeSeries | None, time: int
+    live: VhostQueue, record: QueueRecord, series: TimeSeries | None, time: int
 ) -> Mapping[str, object]:
     """RabbitMQ's internal queue statistics, where they have a counterpart: q4 is memory, delta is disk."""
 

@@ -10,8 +10,8 @@ from warren.metadata.definitions import json_value
 from warren.metadata.records import BindingRecord, arguments_bytes
 from warren.model.message import Message
 from warren.queues.capabilities import declared_queue
-from warren.queues.local import LocalQueue
 from warren.queues.publish_forecast import forecast_publish, lifetime_ms
+from warren.queues.vhost_queue import VhostQueue
 from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
 from warren.routing.route_trace import BindingVerdict, ExchangeVisit, ReachedQueue, RouteTrace
 from warren.vhost.vhost import VirtualHost
@@ -152,7 +152,7 @@ def _reached(vhost: VirtualHost, reached: ReachedQueue, message: Message, size: 
     return with_deprecated(RoutedQueueShape, view)
 
 
-def _dead_letter(vhost: VirtualHost, queue: LocalQueue) -> JsonObject | None:
+def _dead_letter(vhost: VirtualHost, queue: VhostQueue) -> JsonObject | None:
     """Where messages of `queue` are dead-lettered; a null routing key means that each keeps its own."""
     settings = queue.settings
     if settings.dead_letter_exchange is None:

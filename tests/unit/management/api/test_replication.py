@@ -1,15 +1,10 @@
 """The state of the replicas of a quorum queue, with the names of RabbitMQ."""
 
-from types import SimpleNamespace
-from typing import cast
-
 from msgspec.structs import replace
 
 from warren.management.api.replication import ReplicaStatusShape, _status
-from warren.management.managed_node import ManagedNode
 from warren.queues.replication_status import ReplicationStatus
 
-NODE = cast(ManagedNode, SimpleNamespace(node_name="warren@here"))
 LEADER = ReplicationStatus(
     role="leader",
     is_voter=True,
@@ -23,7 +18,7 @@ LEADER = ReplicationStatus(
 
 
 def test_the_status_of_a_replica_has_the_names_of_rabbitmq() -> None:
-    found = _status(NODE, LEADER)
+    found = _status("warren@here", LEADER)
     assert found == {
         "Node Name": "warren@here",
         "Raft State": "leader",
@@ -39,5 +34,5 @@ def test_the_status_of_a_replica_has_the_names_of_rabbitmq() -> None:
 
 
 def test_the_index_of_a_snapshot_is_shown_once_there_is_one() -> None:
-    found = _status(NODE, replace(LEADER, snapshot_index=5, is_voter=False))
+    found = _status("warren@here", replace(LEADER, snapshot_index=5, is_voter=False))
     assert (found["Snapshot Index"], found["Membership"]) == (5, "non_voter")

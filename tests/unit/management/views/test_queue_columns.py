@@ -65,6 +65,7 @@ class Node:
             ManagedNode,
             SimpleNamespace(
                 node_name="warren@here",
+                cluster=None,
                 metadata=metadata,
                 server=server,
                 sampler=sampler,

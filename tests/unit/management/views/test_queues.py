@@ -7,6 +7,7 @@ import pytest
 from tests.unit.session.client import Broker, Client, publication
 
 from warren.flow.alarms import Alarms
+from warren.management.group_status import HomeGroups
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import IndexedQueue, QueueIndex
 from warren.management.views.channels import channel_view
@@ -69,6 +70,12 @@ class Node:
             ManagedNode,
             SimpleNamespace(
                 node_name="warren@here",
+                cluster=None,
+                is_own=lambda home: True,
+                is_up=lambda home: True,
+                home_of=lambda record: record.home,
+                name_of=lambda home: "warren@here",
+                groups=HomeGroups(metadata.members, server.vhost_services, lambda home: True),
                 metadata=metadata,
                 server=server,
                 alarms=alarms,
@@ -147,7 +154,9 @@ def test_the_view_of_one_queue_contains_its_consumers(node: Node) -> None:
 def test_without_statistics_a_queue_has_its_declared_properties(node: Node) -> None:
     facts = declared_queue_view(node.managed, node.named)
     assert " ".join(sorted(facts)) == "arguments auto_delete durable exclusive name node state type vhost"
+    assert facts["state"] == "live"
     with_totals = declared_queue_view(node.managed, node.named, has_totals=True)
+    assert with_totals["state"] == "running"
     assert with_totals["messages"] == 2
 
 

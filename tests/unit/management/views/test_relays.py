@@ -80,6 +80,7 @@ class Steered:
             history=self.histories.get,
             statuses=self.by_key.values,
             link_keys=self.by_key.keys,
+            state=lambda key: self.by_key[key].state if key in self.by_key else None,
             status=self.by_key.get,
             restart=self.restart,
             static_shovels={"fixed": {"src-queue": "s", "dest-queue": "d", "src-protocol": "local"}},
@@ -91,7 +92,12 @@ class Steered:
         self.node = cast(
             ManagedNode,
             SimpleNamespace(
-                node_name=NODE, metadata=metadata, relays=relays, now=lambda: NOW, sampler=Sampled(NOW)
+                node_name=NODE,
+                metadata=metadata,
+                relays=relays,
+                cluster=None,
+                now=lambda: NOW,
+                sampler=Sampled(NOW),
             ),
         )
 
