@@ -147,6 +147,9 @@ class Node:
         self.configurations[last.index] = configuration
         self.disk.newest = Snapshot(last.index, last.term, configuration, self.machine)
 
+    def role_changed(self) -> None:
+        """Nobody waits for that."""
+
     def install(self, snapshot: Snapshot) -> None:
         """Go on with the state of a snapshot that is on the disk."""
         self.simulation.check_installed(self, snapshot)
@@ -227,6 +230,7 @@ class RaftSimulation:
             "hand over": lambda node, _: node.driver.hand_over(),
             "campaign": lambda node, _: node.driver.campaign(),
             "forget": lambda node, _: node.replica.forget_leader(),
+            "ended": lambda node, _: node.replica.leader_ended(),
             "cut": lambda node, other: self._cut(node.number, 1 + other % REPLICAS),
             "isolate": lambda node, _: self._isolate(node.number),
             "heal": lambda *_: self.cut.clear(),

@@ -15,7 +15,8 @@ from warren.metadata.commands import MetadataCommand, PutUser, PutVhost, SetPerm
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.coroutine_driver import drive
 from warren.queues.classic import ClassicQueue
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
+from warren.relay.attempts import LinkAttempts
 from warren.relay.dialer import Dialer
 from warren.relay.link import Link, LinkDependencies
 from warren.relay.links import Links
@@ -77,6 +78,7 @@ class Node(SimulatedNode):
             turn=self.clock.turn,
             after=self.after,
             log=self._log_link,
+            attempts=LinkAttempts(self.clock.turn, self.after),
             changed=lambda link: None,
         )
         federation = FederationDependencies(
@@ -139,7 +141,7 @@ class Node(SimulatedNode):
 
     # --- private --------------------------------------------------------------------------------------
 
-    def _find_queue(self, vhost: str, name: str) -> LocalQueue | None:
+    def _find_queue(self, vhost: str, name: str) -> VhostQueue | None:
         assert vhost == VHOST
         return self.queue(name)
 

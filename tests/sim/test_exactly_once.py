@@ -16,6 +16,7 @@ from tests.unit.session.client import publication
 
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message, encode_address
+from warren.relay.attempts import LinkAttempts
 from warren.relay.delivery_guarantee import Guarantee
 from warren.relay.endpoint import Endpoint
 from warren.relay.link import Link, LinkDependencies
@@ -96,7 +97,10 @@ class DurableSimulation(Simulation):
         ends = {
             host: Endpoint(targets=(self.target(host),), name="link", user="guest") for host in self.brokers
         }
-        dependencies = LinkDependencies(self, self.clock.turn, self.after, self.log, lambda link: None)
+        attempts = LinkAttempts(self.clock.turn, self.after)
+        dependencies = LinkDependencies(
+            self, self.clock.turn, self.after, self.log, attempts, lambda link: None
+        )
         settings = LinkSettings(
             **ends,
             prefetch_count=self.chance.choice(PREFETCHES),

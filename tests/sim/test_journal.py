@@ -14,11 +14,13 @@ import pytest
 from tests.exported import export_definitions
 from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
+from tests.sim.metadata_commands import any_command, any_member_command
 
 from warren.errors import AmqpError
-from warren.journal import journal as journal_module
+from warren.journal import journal_file
 from warren.journal.file_format import BATCH, seed_of
-from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.journal import Journal
+from warren.journal.journal_dependencies import JournalDependencies
 from warren.journal.recovery import recover
 from warren.metadata.commands import (
     Bind,
@@ -26,25 +28,13 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     DeleteEphemeral,
-    DeleteExchange,
-    DeleteExclusiveQueues,
     DeleteQueue,
-    EndLease,
-    GrantLease,
     MetadataCommand,
     Outcome,
-    PauseQueue,
-    PutUser,
     PutVhost,
-    RemoveUser,
-    RemoveVhost,
-    RenewLease,
     Reply,
-    SetPermissions,
-    SetPolicy,
-    Unbind,
 )
-from warren.metadata.leases import LeaseRecord, LeaseState
+from warren.metadata.incarnation import NODE_ALONE, Incarnation
 from warren.metadata.machine import Metadata
 from warren.store.disk import CreateFile, SyncFile, WriteFile
 from warren.store.record import HEAD_SIZE, encode
@@ -52,7 +42,7 @@ from warren.store.record import HEAD_SIZE, encode
 STEPS = 150
 
 # What a start deletes: all that ended with the run before.
-NEXT_RUN = DeleteEphemeral(node=1, incarnation=2, count_max=1_000_000)
+NEXT_RUN = DeleteEphemeral(node=1, incarnation=1 << 62, count_max=1_000_000)
 
 
 class Recorded(Metadata):
@@ -143,6 +133,10 @@ class Simulation:
         self.proposing: Proposed | Resolving | None = None
         # The highest term in which the node has voted, according to the file.
         self.voted = 0
+        # With two members or more, everything waits for the disk.
+        self.has_members = self.chance.random() < 0.5
+        # The runs of the node, of which each numbers its proposals from 1.
+        self.starts = 0
         self.open()
         self.begin()
 
@@ -154,6 +148,7 @@ class Simulation:
             self.voted = self.journal._log.hard.term
 
     def open(self) -> None:
+        self.starts += 1
         self.metadata = Recorded(self.history)
         found: list[tuple[MetadataCommand, int]] = []
         self.metadata.history = found
@@ -168,6 +163,7 @@ class Simulation:
             random_bytes=self.chance.randbytes,
             make_future=self.make_future,
             report=self.failures.append,
+            incarnation=Incarnation(NODE_ALONE, self.starts),
         )
         self.journal = Journal(self.metadata, self.disk, dependencies, recovered)
 
@@ -180,7 +176,9 @@ class Simulation:
         getattr(self, action)()
 
     def propose(self) -> None:
-        self.proposals.append(Proposed(self, any_command(self.chance)))
+        is_of_member = self.has_members and self.chance.random() < 0.2
+        command = any_member_command(self.chance) if is_of_member else any_command(self.chance)
+        self.proposals.append(Proposed(self, command))
 
     def work(self) -> None:
         self.disk.advance(self.chance.choice([1, 2, None]))
@@ -264,8 +262,10 @@ def described(metadata: Metadata) -> dict[str, object]:
         for section, entries in document.items()
         if isinstance(entries, list)
     }
+    members = metadata.members
     return (
         found
+        | {"members": [members.cluster_id, members.feature_level, members.by_id, members.removed]}
         | {
             f"paused in {name}": sorted(vhost.topology.paused)
             for name, vhost in metadata.vhosts.by_name.items()
@@ -281,73 +281,10 @@ def described(metadata: Metadata) -> dict[str, object]:
     )
 
 
-def lease(id: str, queue: str) -> LeaseRecord:
-    return LeaseRecord(
-        id=id,
-        queue=queue,
-        user="u",
-        key=id,
-        places=(0, 2),
-        messages=2,
-        byte_count=9,
-        granted_at=1,
-        expires_at=5,
-    )
-
-
-def any_command(chance: random.Random) -> MetadataCommand:
-    vhost = chance.choice(["v", "v", "v", "w"])
-    one, two = chance.choice("abc"), chance.choice("abc")
-    is_to_queue = chance.random() < 0.6
-    # Leases of all queues have different ids.
-    leased = f"of {one}"
-    binding = {"vhost": vhost, "source": one, "destination": two, "is_to_queue": is_to_queue}
-    everything: list[MetadataCommand] = [
-        PutVhost(name=vhost, description=one),
-        PutVhost(name=vhost),
-        PutUser(name=one, password_hash=two.encode(), hashing_algorithm="x"),
-        SetPermissions(user=one, vhost=vhost, configure=two, write="", read=""),
-        SetPolicy(vhost=vhost, name=one, pattern=two, definition={"expires": chance.choice([5, "x"])}),
-        *[
-            DeclareExchange(
-                vhost=vhost,
-                name=one,
-                type="fanout",
-                durable=chance.random() < 0.7,
-                auto_delete=chance.random() < 0.6,
-            )
-        ]
-        * 4,
-        *[
-            DeclareQueue(
-                vhost=vhost,
-                name=one,
-                durable=chance.random() < 0.7,
-                owner=chance.choice([None, None, "c"]),
-                arguments={"n": chance.randrange(9)},
-            )
-        ]
-        * 4,
-        *[Bind(**binding)] * 8,
-        *[Unbind(**binding)] * 2,
-        DeleteQueue(vhost=vhost, name=one),
-        DeleteQueue(vhost=vhost, name=one),
-        *[PauseQueue(vhost=vhost, name=one, is_paused=chance.random() < 0.6)] * 3,
-        *[GrantLease(vhost=vhost, lease=lease(leased, queue=one))] * 3,
-        RenewLease(vhost=vhost, id=leased, expires_at=chance.randrange(9)),
-        EndLease(vhost=vhost, id=leased, state=chance.choice(list(LeaseState)[1:])),
-        DeleteExclusiveQueues(vhost=vhost, owner="c", count_max=2),
-        DeleteExchange(vhost=vhost, name=one, if_unused=chance.random() < 0.5),
-    ]
-    if chance.random() < 0.03:
-        return chance.choice([RemoveVhost(name=vhost), RemoveUser(name=one)])
-    return chance.choice(everything)
-
-
 @pytest.mark.seeds(SEEDS // 5)
 def test_answered_commands_are_applied_after_a_restart(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 2_000)
-    monkeypatch.setattr(journal_module, "JOURNAL_PREALLOCATION_SIZE", 700)
+    monkeypatch.setattr(journal_file, "JOURNAL_LOG_SIZE_MIN", 2_000)
+    monkeypatch.setattr(journal_file, "JOURNAL_PREALLOCATION_SIZE", 700)
     monkeypatch.setattr("warren.journal.snapshot.JOURNAL_CHUNK_SIZE", 500)
     simulation = Simulation(seed)
     for _ in range(STEPS):

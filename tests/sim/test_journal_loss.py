@@ -77,6 +77,9 @@ def test_an_end_lost_at_any_byte_is_detected(end: str, filling: str) -> None:
             "zeroed": bytes(len(whole) - at),
             "torn": noise.randbytes(len(whole) - at),
         }[filling]
+        if whole == whole[:at] + rest:
+            # The last bytes of the log are zeros.
+            continue
         put(simulation, whole[:at] + rest)
         if at < HEAD_SIZE:
             with pytest.raises(JournalError, match="byte 0: "):
@@ -184,7 +187,8 @@ def test_the_first_start_may_be_interrupted_anywhere() -> None:
             disk.files.clear()
             simulation.open()
             done: list[object] = []
-            disk.submit(simulation.journal._rewrite(simulation.journal._take_snapshot()), done.append)
+            _, snapshot = simulation.journal._take_snapshot()
+            disk.submit(simulation.journal._file._replacement(snapshot), done.append)
             disk.advance(count)
             disk.lose_power()
             assert reported(simulation).loss is None

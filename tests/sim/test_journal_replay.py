@@ -1,12 +1,14 @@
 """A replay of the log makes the metadata of the broker that wrote it, with its transient objects."""
 
+import tarfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.seeds import SEEDS
 from tests.sim.test_journal import NEXT_RUN, Proposed, Simulation, described
 
-from warren.journal import journal as journal_module
+from warren.journal import journal_file
 from warren.journal.file_format import NAME, VERSION
 from warren.journal.high_water_mark import HighWaterMarkFile
 from warren.journal.log_reader import RecoveredLog, replay
@@ -25,9 +27,11 @@ from warren.metadata.commands import (
     Reply,
     SetParameter,
 )
+from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 
 STEPS = 120
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.tar.gz"))
 
 
 class Stamped(Metadata):
@@ -46,6 +50,10 @@ def everything(metadata: Metadata) -> dict[str, object]:
     """All that the metadata contain, with numbers, owners and counters; bindings in any order."""
     return described(metadata) | {
         "counters": (metadata.index, metadata.next_number, metadata.next_transient_number),
+        "next member": metadata.members.next_id,
+        "proposals": list(metadata.applied_proposals.rows()),
+        "homes": {node: count for node, count in metadata.homes.items() if count},
+        "replicas": {node: count for node, count in metadata.replicas.items() if count},
         "topologies": [
             (
                 name,
@@ -78,8 +86,8 @@ def write_all(simulation: Simulation) -> None:
 
 @pytest.mark.seeds(SEEDS // 5)
 def test_a_replay_makes_the_same_metadata(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "JOURNAL_LOG_SIZE_MIN", 3_000)
-    monkeypatch.setattr(journal_module, "JOURNAL_PREALLOCATION_SIZE", 700)
+    monkeypatch.setattr(journal_file, "JOURNAL_LOG_SIZE_MIN", 3_000)
+    monkeypatch.setattr(journal_file, "JOURNAL_PREALLOCATION_SIZE", 700)
     simulation = Simulation(seed)
     for _ in range(STEPS):
         action = simulation.chance.choice(["propose"] * 8 + ["work"] * 5 + ["wait", "compare"])
@@ -93,7 +101,56 @@ def test_a_replay_makes_the_same_metadata(seed: int, monkeypatch: pytest.MonkeyP
     after = Metadata()
     assert recover(simulation.disk, after).damage == []
     metadata.apply(NEXT_RUN, CommandContext(index=metadata.index + 1, now=0))
+    if len(metadata.members.by_id) <= 1:
+        metadata.applied_proposals.forget_runs()
     assert everything(after) == everything(metadata)
+
+
+class Replied(Metadata):
+    """Records the outcomes of the commands that are applied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcomes: list[Outcome] = []
+
+    def apply(self, command: MetadataCommand, context: CommandContext) -> Reply:
+        reply = super().apply(command, context)
+        self.outcomes.append(reply.outcome)
+        return reply
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name)
+def test_in_a_log_of_a_node_alone_nothing_is_skipped_and_every_queue_is_on_that_node(fixture: Path) -> None:
+    with tarfile.open(fixture) as archive:
+        file = archive.extractfile("data/metadata/metadata")
+        assert file is not None
+        data = file.read()
+    metadata, found = Replied(), RecoveredLog(mark=HighWaterMarkFile(None))
+    replay(data, metadata, found)
+    assert found.damage == []
+    assert Outcome.DONE in metadata.outcomes
+    assert Outcome.SKIPPED not in metadata.outcomes
+    queues = metadata.vhosts.by_name["v"].topology.queues
+    assert {queue.home for queue in queues.values()} == {NODE_ALONE}
+    assert metadata.homes == {NODE_ALONE: len(queues)}
+    assert metadata.members.by_id == {}
+
+
+def test_the_runs_of_a_node_alone_number_their_proposals_from_one() -> None:
+    simulation = Simulation(0)
+    for start in range(5):
+        made = [
+            Proposed(simulation, command)
+            for command in (PutVhost(name="v"), DeclareQueue(vhost="v", name=f"{start}", durable=True))
+        ]
+        simulation.settle()
+        assert all(one.reply is not None and one.reply.outcome is not Outcome.SKIPPED for one in made)
+        assert everything(replayed(simulation)) == everything(simulation.metadata)
+        simulation.open()
+        simulation.begin()
+    vhost = simulation.metadata.vhost("v")
+    assert vhost is not None
+    assert list(vhost.topology.queues) == list("01234")
 
 
 def test_a_replay_has_what_the_proposer_stamped() -> None:
@@ -247,7 +304,8 @@ def test_a_command_is_not_refused_before_those_in_front_of_it_are_applied(
 
 def test_a_parameter_is_written_with_the_password_that_its_predecessor_in_the_queue_set() -> None:
     def upstream(uri: str) -> SetParameter:
-        return SetParameter(vhost="v", component="federation-upstream", name="n", value={"uri": uri})
+        value = {"uri": uri}
+        return SetParameter(vhost="v", component="federation-upstream", name="n", value=value, user="alice")
 
     simulation = Simulation(0)
     write_all(simulation)
@@ -296,9 +354,10 @@ def test_a_file_of_an_older_format_is_replaced_or_kept_as_it_is(count: int) -> N
     older = bytes(simulation.disk.files[NAME].current)
     simulation.open()
     # As if it had been written by the version before.
-    simulation.journal._old_version = VERSION - 1
+    simulation.journal._file._old_version = VERSION - 1
     done: list[object] = []
-    simulation.disk.submit(simulation.journal._rewrite(simulation.journal._take_snapshot()), done.append)
+    _, snapshot = simulation.journal._take_snapshot()
+    simulation.disk.submit(simulation.journal._file._replacement(snapshot), done.append)
     simulation.disk.advance(count)
     simulation.disk.lose_power()
     kept = simulation.disk.files.get(f"{NAME}.{VERSION - 1}")

@@ -9,7 +9,8 @@ from tests.sim.test_journal import Proposed, Simulation
 from warren.journal.codec import LoggedCommand, VoteState, decode_entry, encode_hard_state
 from warren.journal.file_format import ENTRY, HARD, HEAD_SIZE, NAME, seed_of
 from warren.journal.high_water_mark import HighWaterMarkFile
-from warren.journal.journal import Journal, JournalDependencies
+from warren.journal.journal import Journal
+from warren.journal.journal_dependencies import JournalDependencies
 from warren.journal.log_reader import RecoveredLog, replay
 from warren.journal.raft_entry import EmptyEntry, MembersChange
 from warren.journal.recovery import recover
@@ -136,9 +137,8 @@ def test_a_power_cut_while_a_vote_is_written_leaves_the_old_vote_or_the_new_one(
     written(simulation, PutVhost(name="v"), queue("q"))
     before = read(simulation).hard
     simulation.open()
-    simulation.disk.submit(
-        simulation.journal._rewrite(simulation.journal._take_snapshot()), lambda error: None
-    )
+    _, snapshot = simulation.journal._take_snapshot()
+    simulation.disk.submit(simulation.journal._file._replacement(snapshot), lambda error: None)
     simulation.disk.advance(count)
     simulation.disk.lose_power()
     assert read(simulation).hard in (before, VoteState(before.term + 1, 1))

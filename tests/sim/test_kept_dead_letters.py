@@ -7,6 +7,7 @@ whose death was synced does not come back, and its dead letter gives the reason 
 import random
 
 import pytest
+from msgspec.structs import replace
 from tests.clock import ManualClock
 from tests.seeds import SEEDS
 from tests.sim.disk import SimulatedDisk
@@ -16,7 +17,7 @@ from tests.unit.queues.samples import sent
 
 from warren.limits_raft import DEAD_LETTERS_RETRIED_MS
 from warren.metadata.incarnation import Incarnation
-from warren.model.arguments import DeadLetterStrategy, Overflow, QueueSettings
+from warren.model.arguments import Overflow, QueueSettings, queue_settings
 from warren.model.coroutine_driver import drive
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import Delivery
@@ -33,6 +34,15 @@ SEGMENT_SIZES = (8_192, 600)
 SOURCE, TARGET = 7, 8
 LIMIT = 2
 TTL_MS = 1_000
+# As clients declare them: a quorum queue has all its priority levels then; tests of one level leave them out.
+SOURCE_ARGUMENTS = {
+    "x-queue-type": "quorum",
+    "x-overflow": "reject-publish",
+    "x-dead-letter-exchange": "",
+    "x-dead-letter-routing-key": "target",
+    "x-dead-letter-strategy": "at-least-once",
+    "x-delivery-limit": LIMIT,
+}
 
 
 class DeadLetterSimulation:
@@ -41,12 +51,17 @@ class DeadLetterSimulation:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.is_target_quorum = seed % 3 != 0
+        # Whether messages expire by the time to live of the queue, by one of their own, or by both.
+        self.has_ttl = seed % 4 != 0
+        self.has_expirations = seed % 4 in (0, 1)
+        # Whether messages have priorities.
+        self.has_priorities = seed % 5 == 0
         self.disk = SimulatedDisk(self.chance)
         self.clock = ManualClock(1_000_000)
         self.number = 0
         self.starts = 0
-        # When each was published.
-        self.published_at: list[int] = []
+        # When each expires.
+        self.deadlines: list[int] = []
         # Confirmed in some run, and acknowledged at some time.
         self.confirmed: set[int] = set()
         self.acknowledged: set[int] = set()
@@ -76,7 +91,7 @@ class DeadLetterSimulation:
         self.confirms = Confirms()
         self.source = self.quorum("source", SOURCE, self.source_settings())
         self.target: ClassicQueue = (
-            self.quorum("target", TARGET, QueueSettings(kind="quorum"))
+            self.quorum("target", TARGET, queue_settings({"x-queue-type": "quorum"}))
             if self.is_target_quorum
             else ClassicQueue("target", "v", self.vhost, QueueSettings())
         )
@@ -89,15 +104,7 @@ class DeadLetterSimulation:
         self.bind()
 
     def source_settings(self) -> QueueSettings:
-        return QueueSettings(
-            kind="quorum",
-            overflow=Overflow.REJECT_PUBLISH,
-            dead_letter_exchange="",
-            dead_letter_routing_key="target",
-            dead_letter_strategy=DeadLetterStrategy.AT_LEAST_ONCE,
-            delivery_limit=LIMIT,
-            message_ttl_ms=TTL_MS,
-        )
+        return queue_settings(SOURCE_ARGUMENTS | ({"x-message-ttl": TTL_MS} if self.has_ttl else {}))
 
     def quorum(self, name: str, number: int, settings: QueueSettings) -> QuorumQueue:
         queue = QuorumQueue(name, "v", self.vhost, settings, incarnation=Incarnation(1, self.starts))
@@ -115,18 +122,19 @@ class DeadLetterSimulation:
 
     def fill(self) -> None:
         """Have the target refuse, or take again."""
-        is_full = self.target.settings.length_max is not None
-        kind = self.target.settings.kind
-        self.target.apply_settings(
-            QueueSettings(kind=kind)
-            if is_full
-            else QueueSettings(kind=kind, length_max=0, overflow=Overflow.REJECT_PUBLISH)
-        )
+        settings = self.target.settings
+        length_max = 0 if settings.length_max is None else None
+        self.target.apply_settings(replace(settings, length_max=length_max, overflow=Overflow.REJECT_PUBLISH))
 
     def publish(self) -> None:
-        message = sent(b"%d" % self.number, now=self.clock.now, key="source", delivery_mode=2)
+        own = self.chance.choice([TTL_MS // 2, TTL_MS, 2 * TTL_MS]) if self.has_expirations else None
+        properties: dict[str, object] = {} if own is None else {"expiration": str(own)}
+        if self.has_priorities:
+            properties["priority"] = self.chance.randrange(4)
+        message = sent(b"%d" % self.number, now=self.clock.now, key="source", delivery_mode=2, **properties)
         self.source.publish(message, self.confirms, self.number)
-        self.published_at.append(self.clock.now)
+        ttls = [ttl for ttl in (own, TTL_MS if self.has_ttl else None) if ttl is not None]
+        self.deadlines.append(self.clock.now + min(ttls))
         self.number += 1
 
     def get(self) -> None:
@@ -223,7 +231,7 @@ class DeadLetterSimulation:
             first, number = peeked.message.headers()["x-death"][0], int(peeked.message.body)
             assert first["queue"] == "source"
             reasons = self.reasons.get(number, set())
-            is_expired = self.published_at[number] + TTL_MS <= self.clock.now
+            is_expired = self.deadlines[number] <= self.clock.now
             assert first["reason"] in reasons or (first["reason"] == "expired" and is_expired)
             assert first["count"] == 1
         return {int(peeked.message.body) for peeked in arrived}

@@ -17,13 +17,14 @@ from tests.unit.queues.samples import Host, Reader
 
 from warren.errors import NotFound
 from warren.metadata.incarnation import Incarnation
+from warren.metadata.records import FIRST_REPLICA
 from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.coroutine_driver import drive
 from warren.model.message import BODY_END, PERSISTENT, StoredMessage, encode_address
 from warren.queues.classic import ClassicQueue
 from warren.queues.queue import REFUSED, Delivery
-from warren.queues.quorum.quorum_queue import ONLY_REPLICA, QuorumQueue
+from warren.queues.quorum.quorum_queue import QuorumQueue
 from warren.store.recovery import RecoveryDependencies, open_erased, open_store
 from warren.store.store_port import StorePort
 from warren.store.stores import Stores
@@ -72,7 +73,7 @@ class Simulation:
         self.starts += 1
         dependencies = RecoveryDependencies(
             random_bytes=self.chance.randbytes, has_queue=(NUMBER, CLASSIC).__contains__,
-            progress=lambda *_: None, replicas={NUMBER: ONLY_REPLICA},
+            progress=lambda *_: None, replicas={NUMBER: FIRST_REPLICA},
         )  # fmt: skip
         self.recovered = open_store(self.disk, Port(), dependencies)
         self.store = self.recovered.store

@@ -52,14 +52,14 @@ class Simulation:
     def after(self, expected: Expected, batch: QuorumBatch) -> Expected:
         """What is there after `batch`, which the source of `expected` has made."""
         machine, bodies = QuorumMachine.decode(expected.machine), dict(expected.bodies)
-        machine.apply(batch)
+        repeats = machine.apply(batch).repeats
         for run in batch.runs:
             for position in range(run.first, run.first + run.count):
                 self.number += 1
                 bodies[run.level, position] = b"%d" % self.number + bytes(self.chance.choice([0, 5, 200]))
-        for settled in batch.settled:
-            for position in range(settled.first, settled.first + settled.count):
-                del bodies[settled.level, position]
+        for gone in (*repeats, *batch.settled):
+            for position in range(gone.first, gone.first + gone.count):
+                bodies.pop((gone.level, position), None)
         return Expected(machine.encode(), bodies, expected.source)
 
     def append(self) -> None:
@@ -136,8 +136,7 @@ class Simulation:
         for index in range(log.first, log.last + 1):
             [entry] = log.entries(index, index, 0)
             batch = decode(entry.commands, entry.runs)
-            machine.apply(batch)
-            for run in batch.settled:
+            for run in (*machine.apply(batch).repeats, *batch.settled):
                 for position in range(run.first, run.first + run.count):
                     bodies.pop((run.level, position), None)
         return machine.encode(), bodies

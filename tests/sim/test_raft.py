@@ -30,7 +30,7 @@ USUAL = {
 # or all of it.
 PROFILES = (
     {},
-    {"campaign": 4, "transfer": 2, "hand over": 1, "forget": 1, "lost": 2, "failed": 1},
+    {"campaign": 4, "transfer": 2, "hand over": 1, "forget": 1, "ended": 1, "lost": 2, "failed": 1},
     {"cut": 2, "isolate": 2, "campaign": 1},
     {"crash": 3, "campaign": 1},
     {"change": 3, "replace": 2, "campaign": 1, "transfer": 1, "crash": 1},

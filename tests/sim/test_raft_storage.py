@@ -111,6 +111,9 @@ class Simulation(GroupListener):
         for place, body in zip(places, self.proposed[payload.commands], strict=True):
             assert self.bodies.setdefault(place, body) == body, f"{place} is used twice"
 
+    def role_changed(self) -> None:
+        """Nobody waits for that."""
+
     def install(self, snapshot: Snapshot) -> None:
         raise AssertionError(snapshot)
 

@@ -26,6 +26,7 @@ from warren.client.login import ClientLogin
 from warren.client.uri import Target
 from warren.model.coroutine_driver import drive
 from warren.model.message import Message, encode_address
+from warren.relay.attempts import LinkAttempts
 from warren.relay.dialer import Dialer
 from warren.relay.endpoint import Endpoint
 from warren.relay.link import Link, LinkDependencies
@@ -146,7 +147,10 @@ class Simulation(Dialer):
             host: Endpoint(targets=(self.target(host), self.target(host)), name="link", user="guest")
             for host in self.brokers
         }
-        dependencies = LinkDependencies(self, self.clock.turn, self.after, self.log, lambda link: None)
+        attempts = LinkAttempts(self.clock.turn, self.after)
+        dependencies = LinkDependencies(
+            self, self.clock.turn, self.after, self.log, attempts, lambda link: None
+        )
         settings = LinkSettings(**ends, prefetch_count=self.chance.choice(PREFETCHES))
         return Link(LinkKey(LinkKind.SHOVEL, "/", "s"), self.plan, settings, dependencies)
 

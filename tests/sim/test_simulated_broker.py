@@ -11,7 +11,8 @@ from warren.simulation.actions import Action, Kind, draw
 from warren.simulation.campaign import CampaignTotals, repeat, run_seed
 from warren.simulation.disk import SimulatedDisk
 from warren.simulation.history import History
-from warren.simulation.queue_history import Copy, Publisher, QueueSpecification
+from warren.simulation.message_copy import Copy, Publisher
+from warren.simulation.queue_history import QueueSpecification
 from warren.simulation.shrinking import shrink
 from warren.simulation.topology import standard_topology
 from warren.simulation.vhost_unit import VhostUnit

@@ -9,13 +9,15 @@ from warren.simulation import client_actions
 from warren.simulation.actions import Action, Kind
 from warren.simulation.campaign import repeat
 from warren.simulation.client import SimulatedClient
+from warren.simulation.dead_letter_chains import target_states
 from warren.simulation.disk import SimulatedDisk
 from warren.simulation.existence import Existence
 from warren.simulation.history import History
+from warren.simulation.message_copy import Copy, Publisher
 from warren.simulation.method_reader import ReceivedMethod
 from warren.simulation.network import SimulatedConnection
 from warren.simulation.operator_actions import OperatorActions
-from warren.simulation.queue_history import Copy, Publisher, QueueHistory
+from warren.simulation.queue_history import QueueHistory
 from warren.simulation.simulation import TURN_WORK_MAX, Simulation
 from warren.simulation.stream_history import StreamHistory
 from warren.simulation.topology import Topology, standard_topology
@@ -272,6 +274,75 @@ def test_a_dead_letter_that_is_dropped_is_found() -> None:
     assert repeat(standard_topology(), publish) == ""
     found = repeat(without(Bind, "dead-letters"), publish)
     assert "of queue 'first' was confirmed and is lost" in found
+
+
+def pair(name: str) -> tuple[History, list[QueueHistory], Copy]:
+    """A pair of source and target at rest, with one confirmed message."""
+    history = History([one for one in standard_topology().queues if one.chain == name])
+    for queue in history.queues:
+        queue.defined()
+    copy = Copy(history.next_id(), Publisher("a"), persistent=True, priority=0)
+    history.confirmed(history.published(copy.id, history.route("/", "", name, {}), copy))
+    history.synced()
+    return history, history.queues, history.queues[0].copies[copy.id]
+
+
+@pytest.mark.parametrize("name", ["kept-ttl", "kept-in-stream"])
+def test_a_kept_dead_letter_may_come_twice_and_may_not_be_lost(name: str) -> None:
+    history, queues, copy = pair(name)
+    assert queues[0].chain is not None
+    queues[0].chain.broken()
+    history.now += 10_000
+    history.crashed(is_power_lost=True)
+    history.inspected(queues[1], [copy.id, copy.id])
+    with pytest.raises(Violation, match="was confirmed and is lost"):
+        history.chain_inspected(queues[0], [])
+
+
+@pytest.mark.parametrize("is_broken", [True, False])
+def test_a_dead_letter_at_most_once_may_be_lost_only_if_its_target_refused_it(is_broken: bool) -> None:
+    history, queues, _ = pair("quorum-once")
+    if is_broken:
+        assert queues[0].chain is not None
+        queues[0].chain.broken()
+    history.now += 10_000
+    if is_broken:
+        history.chain_inspected(queues[0], [])
+    else:
+        with pytest.raises(Violation, match="was confirmed and is lost"):
+            history.chain_inspected(queues[0], [])
+
+
+def test_a_message_that_has_expired_and_is_ready_is_found() -> None:
+    history, queues, copy = pair("kept-ttl")
+    history.now += 3_001
+    with pytest.raises(Violation, match="is there 1 ms after it has expired"):
+        history.inspected(queues[0], [copy.id])
+
+
+@pytest.mark.parametrize(
+    "name", ["kept-ttl", "kept-expiration", "kept-in-stream", "quorum-once", "classic-once"]
+)
+@pytest.mark.parametrize("is_full", [False, True])
+def test_what_expires_while_its_target_takes_nothing_is_kept_at_least_once(
+    name: str, is_full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_actions, "_EXPIRATIONS", ("300",))
+
+    def refuse(self: OperatorActions, queues: Sequence[QueueHistory]) -> None:
+        source, target = (one for one in queues if one.specification.chain == name)
+        assert source.chain is not None
+        source.chain.broken()
+        no_route, *full = target_states(source.specification, target.specification)
+        self._propose(full[0] if is_full and full else no_route)
+
+    monkeypatch.setattr(OperatorActions, "change_target", refuse)
+    kinds = (Kind.PUBLISH, Kind.SETTLE, Kind.TARGET, Kind.SETTLE, Kind.TIME, Kind.SETTLE, Kind.KILL)
+    outcome = Simulation(standard_topology()).run(actions(*kinds, queue=name, count=8))
+    assert outcome.tally.confirmed == 8
+    # What a stream has taken is counted as it is read there.
+    taken = outcome.tally.from_streams if name == "kept-in-stream" else outcome.tally.dead_lettered
+    assert taken > 0 or name.endswith("-once")
 
 
 # --- metadata and turns ---------------------------------------------------------------------------------

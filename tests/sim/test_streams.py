@@ -98,6 +98,8 @@ class Run:
         self.appended: dict[int, dict[int, tuple[bytes, int]]] = {number: {} for number in STREAMS}
         # The first offset that may still exist.
         self.first = dict.fromkeys(STREAMS, 0)
+        # The number of the last stream that is deleted again.
+        self.last_number = max(STREAMS)
         # Stream -> offset -> sequence of producer "p"; and the offsets that consumer "c" has stored.
         self.produced: dict[int, dict[int, int]] = {number: {} for number in STREAMS}
         self.stored: dict[int, list[int]] = {number: [] for number in STREAMS}
@@ -135,6 +137,8 @@ class Run:
             self.read_some()
         elif choice < 0.88:
             self.store_offset()
+        elif choice < 0.9:
+            self.fill_and_delete()
         else:
             self.disk.advance(self.chance.randrange(1, 6))
         if self.port.is_dirty and self.chance.random() < 0.7:
@@ -153,6 +157,18 @@ class Run:
             assert offset not in self.appended[number]
             self.appended[number][offset] = (message.content, self.sequence)
             self.store.confirm(self.reported_text, self.sequence)
+
+    def fill_and_delete(self) -> None:
+        """Publish to a stream of its own, and delete it in any state of the batch with its messages."""
+        self.last_number += 1
+        log = self.log(self.last_number)
+        self.store.begin(log)
+        for _ in range(self.chance.randrange(4)):
+            self.store.append(log, Message(encode_address("", "s"), LISTS[0], b"x\xce", self.now))
+        if self.chance.random() < 0.7:
+            self.store.commit()
+            self.disk.advance(self.chance.randrange(6))
+        self.store.delete(log)
 
     def append(self, number: int, message: Message) -> int:
         """Publish, sometimes as a producer that sends some messages twice."""

@@ -21,6 +21,7 @@ class Kind(Enum):
     DELETE = "delete"
     PURGE = "purge"
     POLICY = "policy"
+    TARGET = "target"
     PUBLISH = "publish"
     PUBLISH_UNCONFIRMED = "publish-unconfirmed"
     ROUTE = "route"
@@ -49,7 +50,8 @@ class Kind(Enum):
 # How often each kind is drawn, relative to the others.
 _WEIGHTS = {
     Kind.CONNECT: 8, Kind.CUT: 2, Kind.CLOSE: 1, Kind.CLOSE_CHANNEL: 2, Kind.DECLARE: 8, Kind.DELETE: 1,
-    Kind.PURGE: 1, Kind.POLICY: 1, Kind.PUBLISH: 16, Kind.PUBLISH_UNCONFIRMED: 4, Kind.ROUTE: 8,
+    Kind.PURGE: 1, Kind.POLICY: 1, Kind.TARGET: 3,
+    Kind.PUBLISH: 16, Kind.PUBLISH_UNCONFIRMED: 4, Kind.ROUTE: 8,
     Kind.UNBIND: 1, Kind.OPERATE: 2,
     Kind.TRANSACTION: 4, Kind.CONSUME: 6, Kind.CANCEL: 1, Kind.GET: 5, Kind.ACK: 10, Kind.REQUEUE: 4,
     Kind.REJECT: 2, Kind.PASS: 16, Kind.SETTLE: 4, Kind.TIME: 4, Kind.JUMP: 1, Kind.FILL_DISK: 1,

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from warren.simulation.history import History, Promise, Route
+from warren.simulation.message_copy import Copy, Publisher
 from warren.simulation.method_reader import MethodReader, ReceivedMethod, method_frame, publish_frames
-from warren.simulation.queue_history import Copy, Publisher, QueueHistory
+from warren.simulation.queue_history import QueueHistory
 from warren.simulation.violation import Violation
 from warren.wire import methods
 from warren.wire.method import Method
@@ -92,6 +93,8 @@ class SimulatedChannel:
         id = history.next_id()
         copy = Copy(id, self.publisher, properties.delivery_mode == _PERSISTENT, properties.priority or 0)
         known = history.route(self._client.vhost, *route, properties.headers or {})
+        if properties.expiration is not None:
+            copy.ttl_ms = int(properties.expiration)
         promises = history.published(id, known, copy)
         if is_mandatory:
             self._mandatory[id] = known

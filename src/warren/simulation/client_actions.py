@@ -15,6 +15,8 @@ from warren.wire.table import Value
 
 # Channels of a client, by what they do.
 _CONFIRMED, _UNCONFIRMED, _TRANSACTIONAL, _CONSUMING, _GETTING, _DECLARING, _READING = range(1, 8)
+# Expirations of messages that may have one of their own.
+_EXPIRATIONS = (None, "300", "1500", "5000")
 _SIZES = (8, 8, 60, 900, 5_000, 150_000)
 # What streams are not asked.
 _NOT_OF_STREAMS = (Kind.GET, Kind.PURGE, Kind.CANCEL)
@@ -50,7 +52,8 @@ class ClientActions:
             case Kind.UNBIND:
                 self._unbind(client, queue)
             case Kind.PUBLISH | Kind.PUBLISH_UNCONFIRMED:
-                self._publish(action, client, _route_to(queue), {})
+                may_expire = queue.specification.may_expire
+                self._publish(action, client, _route_to(queue), {}, may_expire=may_expire)
             case Kind.ROUTE:
                 self._route(action, client)
             case Kind.TRANSACTION:
@@ -149,13 +152,23 @@ class ClientActions:
 
     # --- publishing -----------------------------------------------------------------------------------
 
-    def _properties(self, headers: Mapping[str, Value]) -> BasicProperties:
+    def _properties(self, headers: Mapping[str, Value], *, may_expire: bool = False) -> BasicProperties:
         mode = 1 if self._chance.random() < 0.2 else 2
-        priority = self._chance.choice((None, 0, 1, 3))
-        return BasicProperties(delivery_mode=mode, priority=priority, headers=dict(headers) or None)
+        return BasicProperties(
+            delivery_mode=mode,
+            priority=self._chance.choice((None, 0, 1, 3)),
+            headers=dict(headers) or None,
+            expiration=self._chance.choice(_EXPIRATIONS) if may_expire else None,
+        )
 
     def _publish(
-        self, action: Action, client: SimulatedClient, route: tuple[str, str], headers: Mapping[str, Value]
+        self,
+        action: Action,
+        client: SimulatedClient,
+        route: tuple[str, str],
+        headers: Mapping[str, Value],
+        *,
+        may_expire: bool = False,
     ) -> None:
         is_confirmed = action.kind is not Kind.PUBLISH_UNCONFIRMED
         channel = self._channel(client, _CONFIRMED if is_confirmed else _UNCONFIRMED)
@@ -167,7 +180,8 @@ class ClientActions:
         for _ in range(action.count):
             is_mandatory = self._chance.random() < 0.5
             size = self._chance.choice(_SIZES)
-            channel.publish(route, self._properties(headers), size, is_mandatory=is_mandatory)
+            properties = self._properties(headers, may_expire=may_expire)
+            channel.publish(route, properties, size, is_mandatory=is_mandatory)
 
     def _route(self, action: Action, client: SimulatedClient) -> None:
         """Publish to an exchange: by one of the bindings there are, or by something that hardly any has."""

@@ -7,7 +7,8 @@ from msgspec import Struct, field
 from warren.simulation.chain_history import ChainHistory
 from warren.simulation.existence import Existence
 from warren.simulation.expected_routes import ExchangeSpecification, matches, reached
-from warren.simulation.queue_history import Copy, Publisher, QueueHistory, QueueSpecification
+from warren.simulation.message_copy import Copy, Publisher
+from warren.simulation.queue_history import QueueHistory, QueueSpecification
 from warren.simulation.stream_history import StreamHistory
 from warren.simulation.violation import Violation
 from warren.wire.table import Value
@@ -71,6 +72,8 @@ class History:
         self.exchanges = list(exchanges)
         self.tally = Tally()
         self.now = 0
+        # The latest time so far.
+        self._latest = 0
         self._last_id = 0
         # The last message delivered for the first time, by consumer, publisher and priority.
         self._last: dict[tuple[object, Publisher, int], int] = {}
@@ -81,6 +84,14 @@ class History:
             for queue in self.queues
             if queue.specification.chain
         }
+        for entry in entries.values():
+            assert entry.chain is not None
+            kinds = {
+                (one.specification.is_quorum, one.specification.is_stream)
+                for one in self.queues
+                if one.specification.chain == entry.specification.name
+            }
+            entry.chain.has_kinds = len(kinds) > 1
 
     def next_id(self) -> int:
         """The id of a new message."""
@@ -116,9 +127,13 @@ class History:
         for number, queue in enumerate(route.queues):
             specification = queue.specification
             is_kept = specification.is_quorum or specification.is_stream
+            if queue.chain is not None and queue.chain.has_kinds:
+                is_kept = False
             priority = 0 if specification.is_stream else copy.priority
             own = Copy(id, copy.publisher, copy.persistent or is_kept, priority)
             own.sent_at = self.now
+            ttls = [ttl for ttl in (copy.ttl_ms, specification.ttl_ms) if ttl is not None]
+            own.ttl_ms = min(ttls, default=None)
             queue.copies[id] = own
             if queue.chain is not None:
                 queue.chain.disturbed()
@@ -129,8 +144,12 @@ class History:
     def confirmed(self, promises: Iterable[Promise]) -> None:
         """The broker has confirmed a message: it must be in these queues if they still exist."""
         self.tally.confirmed += 1
+        self._latest = max(self._latest, self.now)
         for promise in promises:
             queue, copy = promise.queue, promise.copy
+            if copy.ttl_ms is not None:
+                # It may have to wait for one in front of it, whose publisher saw a later time.
+                copy.expired_at = self._latest + max(copy.ttl_ms, queue.specification.ttl_ms or 0)
             if _are_unchanged(promise.existences):
                 copy.is_confirmed = True
                 if queue.specification.keeps_all and not (copy.is_settled or copy.is_gone):
@@ -155,7 +174,7 @@ class History:
             copy = queue.copies[id] = Copy(id, Publisher("elsewhere"), persistent=True, priority=0)
         if queue.specification.takes_others:
             return copy
-        if not copy.is_uncertain:
+        if not copy.may_repeat:
             if copy.is_gone:
                 raise Violation(
                     f"message {id} of queue '{name}' came back after it was acknowledged and synced"
@@ -190,13 +209,14 @@ class History:
         """The broker has written a message of a stream; returns a copy that is not kept."""
         self.tally.from_streams += 1
         name = queue.specification.name
-        copy = queue.copies.get(id)
+        entry = self._entry(queue)
+        copy = entry.copies.get(id)
         if copy is None:
             raise Violation(f"message {id} is delivered from stream '{name}', to which nobody published it")
-        if copy.is_gone:
+        if copy.is_gone and not copy.may_repeat:
             raise Violation(f"message {id} is delivered from stream '{name}', which was deleted meanwhile")
         assert queue.stream is not None
-        queue.stream.delivered(consumer, offset, id)
+        queue.stream.delivered(consumer, offset, id, may_repeat=copy.may_repeat)
         return Copy(id, copy.publisher, persistent=True, priority=0)
 
     def settled(self, copy: Copy, holder: object) -> None:
@@ -273,14 +293,15 @@ class History:
                 if copy.is_returning:
                     copy.ready_at = 0
                     copy.is_returning = False
-                if queue.chain is not None and queue.chain.may_be_moving(
-                    copy.sent_at, self.now, was_delivered=copy.is_delivered
-                ):
-                    copy.is_uncertain = True
-                    copy.is_promised = False
+                if queue.chain is not None:
+                    queue.chain.crashed(copy, self.now)
                 if not (queue.survives and copy.persistent):
                     copy.is_promised = False
-                    copy.is_gone = True
+                    if queue.chain is not None and queue.chain.has_kinds:
+                        # It may be in one of those that keep it.
+                        copy.is_uncertain = copy.may_repeat = True
+                    else:
+                        copy.is_gone = True
                 if is_power_lost and not queue.specification.is_quorum:
                     # What was delivered since the last sync may be delivered again without the flag.
                     copy.is_delivered = copy.is_delivered and queue.chain is not None
@@ -297,21 +318,29 @@ class History:
         name = queue.specification.name
         self.tally.inspected += len(ids)
         there = set(ids)
-        if len(there) != len(ids) and not queue.specification.takes_others:
+        copies = self._entry(queue).copies
+        once = [id for id in ids if id not in copies or not copies[id].may_repeat]
+        if len(set(once)) != len(once) and not queue.specification.takes_others:
             raise Violation(f"queue '{name}' has a message twice: {ids}")
         length_max = queue.specification.length_max
         if length_max is not None and len(ids) > length_max:
             raise Violation(f"queue '{name}' has {len(ids)} messages, more than {length_max}")
+        if queue.stream is not None:
+            queue.stream.inspected(len(ids))
+        self._check_expired(queue, ids)
         if queue.specification.chain:
             return
         self._check_promised(queue, there)
-        if queue.stream is not None:
-            queue.stream.inspected(len(ids))
         if not queue.specification.takes_others:
             self._check_order(queue, ids)
 
     def chain_inspected(self, entry: QueueHistory, ids: list[int]) -> None:
         """All messages of all queues of the chain that begins in `entry` are `ids`."""
+        chain = entry.chain
+        assert chain is not None
+        for copy in entry.copies.values():
+            chain.spoiled(copy, self.now)
+        chain.was_broken = False
         for id in set(ids):
             copy = entry.copies[id]
             # It has arrived, wherever it was when the broker ended.
@@ -326,6 +355,14 @@ class History:
                     f"message {copy.id} of queue '{queue.specification.name}' was confirmed and is lost; "
                     f"there are {sorted(there)}"
                 )
+
+    def _check_expired(self, queue: QueueHistory, ids: list[int]) -> None:
+        for id in ids:
+            copy = queue.copies.get(id)
+            if copy is not None and copy.expired_at is not None and copy.expired_at < self.now:
+                late_ms = self.now - copy.expired_at
+                name = queue.specification.name
+                raise Violation(f"message {id} of queue '{name}' is there {late_ms} ms after it has expired")
 
     def _check_order(self, queue: QueueHistory, ids: list[int]) -> None:
         last: dict[tuple[Publisher, int], int] = {}
@@ -349,9 +386,7 @@ def _new_queue(specification: QueueSpecification) -> QueueHistory:
     if specification.is_stream:
         queue.stream = StreamHistory(specification.name, is_trimmed=not specification.keeps_all)
     if specification.chain == specification.name:
-        ttl = specification.arguments["x-message-ttl"]
-        assert isinstance(ttl, int)
-        queue.chain = ChainHistory(ttl=ttl)
+        queue.chain = ChainHistory(keeps_dead_letters=specification.keeps_dead_letters)
     return queue
 
 

@@ -4,12 +4,11 @@ Octets of one connection stay in order; of two connections either may be ahead.
 """
 
 import random
+from typing import Protocol
 
 from warren.framing.output_listener import OutputListener
 from warren.session.connection import Connection
 from warren.session.peer import Peer
-from warren.simulation.client import SimulatedClient
-from warren.simulation.machine import SimulatedMachine
 from warren.simulation.simulated_node import SimulatedNode
 
 # Sizes of the pieces in which octets pass.
@@ -26,10 +25,43 @@ class _Listener(OutputListener):
         """Nothing to do."""
 
 
+class NetworkClient(Protocol):
+    """Port: a client that speaks octets."""
+
+    name: str
+    is_connected: bool
+
+    def connect(self) -> None:
+        """Begin the handshake on a new connection."""
+
+    def lost(self) -> None:
+        """The connection is gone."""
+
+    def released(self) -> None:
+        """The broker knows, or will know, that the connection is gone."""
+
+    def take_output(self) -> bytes:
+        """Return what is to be sent."""
+
+    def note_written(self, data: bytes, /) -> int:
+        """Note what the broker has written, whether it arrives or not; returns the number of methods."""
+
+    def receive(self, data: bytes, /) -> None:
+        """Handle octets that have arrived."""
+
+
+class NetworkMachine(Protocol):
+    """Port: the machine that clients connect to."""
+
+    @property
+    def running(self) -> SimulatedNode | None:
+        """The node that runs on it; None while it is down."""
+
+
 class SimulatedConnection:
     """One connection: a client, the broker's end, and the octets under way."""
 
-    def __init__(self, client: SimulatedClient, node: SimulatedNode) -> None:
+    def __init__(self, client: NetworkClient, node: SimulatedNode) -> None:
         self.client = client
         self.node = node
         name = f"{client.name} {node.server.next_serial}"
@@ -72,19 +104,19 @@ class SimulatedConnection:
 class SimulatedNetwork:
     """The connections of one broker."""
 
-    def __init__(self, machine: SimulatedMachine, chance: random.Random) -> None:
+    def __init__(self, machine: NetworkMachine, chance: random.Random) -> None:
         self._machine = machine
         self._chance = chance
         self.connections: list[SimulatedConnection] = []
 
-    def connect(self, client: SimulatedClient) -> None:
+    def connect(self, client: NetworkClient) -> None:
         """Connect `client`, unless it is connected or the broker is down."""
         node = self._machine.running
         if not client.is_connected and node is not None:
             client.connect()
             self.connections.append(SimulatedConnection(client, node))
 
-    def cut(self, client: SimulatedClient) -> None:
+    def cut(self, client: NetworkClient) -> None:
         """Cut the connection of `client`; the broker may have read a part of what was under way."""
         for connection in [one for one in self.connections if one.client is client]:
             self.connections.remove(connection)

@@ -1,16 +1,17 @@
 """What an operator of a simulated broker does, through the ports that the HTTP API uses."""
 
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from warren.access.operator import OPERATOR_USER
 from warren.errors import AmqpError
-from warren.metadata.commands import ClearPolicy, Json, SetPolicy
+from warren.metadata.commands import ClearPolicy, Json, MetadataCommand, SetPolicy
 from warren.metadata.definitions_import import import_commands
 from warren.metadata.users import PasswordHash
 from warren.model.coroutine_driver import Pending, drive
-from warren.queues.local import LocalQueue
+from warren.queues.vhost_queue import VhostQueue
+from warren.simulation.dead_letter_chains import mended, target_states
 from warren.simulation.machine import SimulatedMachine
 from warren.simulation.queue_history import QueueHistory
 from warren.simulation.simulated_node import SimulatedNode
@@ -50,6 +51,30 @@ class OperatorActions:
         else:
             pattern = f"^{POLICED}$"
             node.propose(SetPolicy(vhost=vhost, name="policy", pattern=pattern, definition=definition))
+
+    def change_target(self, queues: Sequence[QueueHistory]) -> None:
+        """Have the target of a chain of dead letters be full, have no route, or both, or mend it."""
+        sources = [queue for queue in queues if queue.specification.dead_letter_target]
+        if not sources:
+            return
+        source = self._chance.choice(sources)
+        named = {queue.specification.name: queue.specification for queue in queues}
+        states = target_states(source.specification, named[source.specification.dead_letter_target])
+        changes = self._chance.choice([*states, mended(source.specification)])
+        assert source.chain is not None
+        source.chain.broken()
+        self._propose(changes)
+
+    def mend_targets(self, queues: Sequence[QueueHistory]) -> bool:
+        """Have all targets of dead letters take them; False if they did."""
+        broken = [queue for queue in queues if queue.chain is not None and queue.chain.was_broken]
+        for source in broken:
+            self._propose(mended(source.specification))
+        return bool(broken)
+
+    def _propose(self, commands: Iterable[MetadataCommand]) -> None:
+        for command in commands:
+            self._machine.node.propose(command)
 
     def _import(self, node: SimulatedNode, queue: QueueHistory) -> None:
         """Import a definitions document with the queue and its bindings."""
@@ -103,7 +128,7 @@ class OperatorActions:
         self,
         node: SimulatedNode,
         queue: QueueHistory,
-        request: Callable[[QueueService[LocalQueue], Requester], Coroutine[Any, Any, object]],
+        request: Callable[[QueueService[VhostQueue], Requester], Coroutine[Any, Any, object]],
         told: tuple[Callable[[object], None], Callable[[object], None]],
     ) -> None:
         """Ask the virtual host of `queue`, if it runs; `told` hear of the request, and of its success."""

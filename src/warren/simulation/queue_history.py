@@ -1,8 +1,4 @@
-"""What is known of one queue of a simulated broker, and of each message in it.
-
-A `Copy` is one message in one queue. What is known of it follows from what clients have sent and what the
-broker has written; where both orders are possible, nothing is required.
-"""
+"""What is known of one queue of a simulated broker, and of each message in it."""
 
 from collections.abc import Mapping
 
@@ -12,6 +8,7 @@ from warren.model.arguments import QUORUM, STREAM
 from warren.simulation.chain_history import ChainHistory
 from warren.simulation.existence import Existence
 from warren.simulation.expected_routes import BindingSpecification
+from warren.simulation.message_copy import Copy
 from warren.simulation.stream_history import StreamHistory
 from warren.wire.table import Value
 
@@ -40,6 +37,8 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
     bindings: tuple[BindingSpecification, ...] = ()
     # The queue at the beginning of its chain of dead letters, which is never left; empty if it has none.
     chain: str = ""
+    # The queue that gets its dead letters, if that may be full or have no route; empty if it never is.
+    dead_letter_target: str = ""
     # True if it is the last one, which drops what is rejected.
     is_chain_end: bool = False
     # True if the definitions declare it, so that it is there after each start, and clients do not delete it.
@@ -56,6 +55,23 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
         return self.arguments.get(_KIND) == STREAM
 
     @property
+    def keeps_dead_letters(self) -> bool:
+        """True if its dead letters are published at least once."""
+        return self.arguments.get("x-dead-letter-strategy") == "at-least-once"
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """The time to live of its messages (ms); None if they have none."""
+        ttl_ms = self.arguments.get("x-message-ttl")
+        assert ttl_ms is None or isinstance(ttl_ms, int)
+        return ttl_ms
+
+    @property
+    def may_expire(self) -> bool:
+        """True if its messages may have an expiration of their own."""
+        return not self.is_stream and (bool(self.chain) or not self.keeps_all)
+
+    @property
     def delays_ms(self) -> tuple[int, int]:
         """The shortest and the longest delay of a message that comes back, whatever the reason (ms)."""
         if self.arguments.get("x-delayed-retry-type") != "all":
@@ -69,41 +85,6 @@ class QueueSpecification(Struct, frozen=True, kw_only=True):
     def may_vanish(self) -> bool:
         """True if it may be deleted without a request."""
         return self.auto_delete or "x-expires" in self.arguments
-
-
-class Publisher(Struct, eq=False):
-    """One channel that publishes: the order of its messages is kept in each queue."""
-
-    name: str
-
-
-class Copy(Struct, eq=False):
-    """One message in one queue."""
-
-    id: int
-    publisher: Publisher
-    persistent: bool
-    priority: int
-    # True while it must be there: it was confirmed, and nobody has settled it.
-    is_promised: bool = False
-    # True if a client has settled it, so that it may be gone; and true if it must be gone.
-    is_settled: bool = False
-    is_gone: bool = False
-    # True if the next delivery must have the flag `redelivered`.
-    is_delivered: bool = False
-    # Where it is delivered and not settled: a channel; None if nowhere.
-    holder: object | None = None
-    # The channel on which it was settled, until that is known to have arrived.
-    settled_on: object | None = None
-    # The time at which it was sent.
-    sent_at: int = 0
-    # The time (ms) before which it is not delivered again, and true while the return may not be synced.
-    ready_at: int = 0
-    is_returning: bool = False
-    # True once it was confirmed; and true once a crash may have cut its dead-lettering short, after which it
-    # may be lost, or be in two queues.
-    is_confirmed: bool = False
-    is_uncertain: bool = False
 
 
 class QueueHistory(Struct, eq=False):

@@ -10,14 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from warren.access.authenticate import AuthenticationDependencies, AuthenticationSettings, Authenticator
+from warren.cluster.remote_queues import RemoteQueues
 from warren.errors import AmqpError
-from warren.journal.journal import Journal, JournalDependencies
-from warren.journal.recovery import recover
+from warren.journal.journal import Journal
+from warren.journal.journal_dependencies import JournalDependencies, NoOtherMembers, OtherMembers
+from warren.journal.log_reader import RecoveredLog
+from warren.journal.recovery import find_older, recover
 from warren.limits import REMOVED_PER_TURN
 from warren.metadata.commands import Bind, DeleteEphemeral, MetadataCommand, Outcome
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
+from warren.metadata.refusal_check import RefusalCheck
 from warren.model.coroutine_driver import drive
 from warren.session.admission_control import AdmissionControl
 from warren.session.handshake import HandshakeSettings
@@ -27,6 +31,7 @@ from warren.simulation.disk import SimulatedDisk
 from warren.simulation.ports import JournalFuture, MountedDisk, completed
 from warren.simulation.simulated_clock import SimulatedClock
 from warren.simulation.vhost_unit import VhostUnit
+from warren.store.reach import NAME, ReachFile
 
 METADATA = "metadata"
 # Interval of maintenance, as on a real node.
@@ -62,10 +67,14 @@ class StartRefused(Exception):
 class SimulatedNode:
     """One run of a broker: everything that a crash loses."""
 
+    # The queues of other nodes; None of a node alone.
+    remote_queues: RemoteQueues | None = None
+
     def __init__(self, machine: Disks) -> None:
         """Read the metadata from the disk. Raises StartRefused if they are not complete."""
         self._machine = machine
         self.clock = machine.clock
+        self.incarnation = machine.incarnation
         self.is_over = False
         self._mounted: list[MountedDisk] = []
         self._turns: list[Callable[[int], None]] = []
@@ -82,13 +91,14 @@ class SimulatedNode:
         # True from a failed write of the metadata until they are written anew: what was refused may be there.
         self.is_journal_failing = False
         self.metadata = Metadata()
-        self.journal = self._opened_journal()
+        self.journal = self.opened_journal(self.mount(METADATA))
         self.server = self._new_server()
-        self.vhosts = {name: VhostUnit(name, self) for name in self.metadata.vhosts.by_name}
+        self.vhosts: dict[str, VhostUnit] = {}
         self.metadata.listen(lambda _: self.count_work(1))
 
     def start(self) -> None:
         """Open the stores, and accept clients. Raises StartRefused, StoreFileError or OSError."""
+        self.vhosts = {name: VhostUnit(name, self) for name in self.metadata.vhosts.by_name}
         for unit in self.vhosts.values():
             unit.start()
             if unit.orphaned:
@@ -96,6 +106,14 @@ class SimulatedNode:
                     f"queues {sorted(unit.orphaned)} have messages and are not in the metadata"
                 )
         self.after(_MAINTENANCE_MS, self._maintain)
+
+    def opened_journal(self, disk: MountedDisk) -> Journal:
+        """Read the metadata, apply the definitions, and begin the journal."""
+        found = self._recovered(disk)
+        self._apply_definitions()
+        journal = Journal(self.metadata, disk, self._journal_dependencies(), found)
+        journal.begin()
+        return journal
 
     # --- what the broker uses -----------------------------------------------------------------------
 
@@ -110,7 +128,12 @@ class SimulatedNode:
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
         """Call `action` after a time."""
         self._timer_count += 1
-        self._timers.append((self.clock.now + delay_ms, self._timer_count, action))
+        self._timers.append((self.timer_now + delay_ms, self._timer_count, action))
+
+    @property
+    def timer_now(self) -> int:
+        """The time (ms) of the timers."""
+        return self.clock.now
 
     def mount(self, directory: str) -> MountedDisk:
         """The disk that is the directory with this name, until the node ends."""
@@ -163,7 +186,7 @@ class SimulatedNode:
         """Run the timers that are due, in the order of their times."""
         while not self.is_over:
             timer = min(self._timers, default=None, key=lambda timer: timer[:2])
-            if timer is None or timer[0] > self.clock.now:
+            if timer is None or timer[0] > self.timer_now:
                 return
             self._timers.remove(timer)
             self.measure(timer[2])
@@ -237,14 +260,20 @@ class SimulatedNode:
             self.write()
         raise AssertionError("a stop does not end")
 
-    def _opened_journal(self) -> Journal:
-        """Read the metadata, apply the definitions, and begin the journal."""
-        disk = self.mount(METADATA)
-        found = recover(disk, self.metadata)
+    def _recovered(self, disk: MountedDisk) -> RecoveredLog:
+        """Read the metadata."""
+        found = recover(disk, self.metadata, node=self.incarnation.node)
+        vhosts = self.metadata.vhosts.by_name
+        reached = {name: ReachFile(self.mount(name), NAME).found.reached for name in vhosts}
+        found.loss = found.loss or find_older(found, reached)
         for error in [*found.damage, *([found.loss] if found.loss is not None else [])]:
             raise StartRefused(f"the metadata are not complete: {error}")
-        node, number = incarnation = self._machine.incarnation
-        local = LocalProposals(self.metadata, lambda: self.clock.now, incarnation)
+        return found
+
+    def _apply_definitions(self) -> None:
+        """Delete what ended with earlier runs of this node, which is alone, and apply the definitions."""
+        node, number = self.incarnation
+        local = LocalProposals(self.metadata, lambda: self.clock.now, self.incarnation)
         ended = DeleteEphemeral(node=node, incarnation=number, count_max=REMOVED_PER_TURN)
         while local.apply(ended).outcome is Outcome.PARTLY:
             pass
@@ -253,18 +282,23 @@ class SimulatedNode:
             is_missing = reply.outcome is Outcome.MISSING and not isinstance(command, Bind)
             if reply.outcome is Outcome.REFUSED or is_missing:
                 raise StartRefused(f"the definitions are refused: {reply.text or command}")
-        dependencies = JournalDependencies(
+
+    def _journal_dependencies(
+        self, others: OtherMembers | None = None, *, is_joining: bool = False
+    ) -> JournalDependencies:
+        return JournalDependencies(
             now=lambda: self.clock.now,
             random_bytes=self.random_bytes,
             make_future=JournalFuture,
             report=self._report_journal,
-            incarnation=incarnation,
+            incarnation=self.incarnation,
+            others=others or NoOtherMembers(),
+            report_error=lambda error: self.reports.append(f"a command of another node: {error!r}"),
+            is_joining=is_joining,
         )
-        journal = Journal(self.metadata, disk, dependencies, found)
-        journal.begin()
-        return journal
 
     def _new_server(self) -> Server:
+        refusal_check = RefusalCheck(self.metadata, self.journal)
         authenticator = Authenticator(
             self.metadata,
             AuthenticationSettings(),
@@ -274,6 +308,7 @@ class SimulatedNode:
                 random_bytes=self.random_bytes,
                 wait=lambda _: completed(None),
                 report=self.log.append,
+                refusal_check=refusal_check,
             ),
         )
         dependencies = ServerDependencies(
@@ -286,7 +321,9 @@ class SimulatedNode:
             incarnation=self._machine.incarnation,
         )
         handshake = HandshakeSettings(server_properties=server_properties(self._machine.node_name))
-        control = AdmissionControl(self.metadata, authenticator, lambda: self.server, self.log.append)
+        control = AdmissionControl(
+            self.metadata, authenticator, lambda: self.server, self.log.append, refusal_check=refusal_check
+        )
         return Server(control, SessionSettings(handshake=handshake), dependencies)
 
     def _report_journal(self, error: OSError | None) -> None:

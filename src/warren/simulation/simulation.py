@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from warren.limits import WORK_PER_TURN_MAX
+from warren.limits_raft import DEAD_LETTERS_RETRIED_MS
 from warren.simulation.actions import Action, Kind
 from warren.simulation.client import SimulatedClient
 from warren.simulation.client_actions import ClientActions
+from warren.simulation.dead_letter_chains import VHOST
 from warren.simulation.history import History, Tally
 from warren.simulation.inspector import Inspector
 from warren.simulation.machine import SimulatedMachine
@@ -18,7 +20,7 @@ from warren.simulation.network import SimulatedNetwork
 from warren.simulation.operator_actions import OperatorActions
 from warren.simulation.queue_history import QueueHistory
 from warren.simulation.simulated_clock import SimulatedClock
-from warren.simulation.topology import VHOST, Topology
+from warren.simulation.topology import Topology
 from warren.simulation.violation import Violation
 from warren.store.disk import CreateFile, SyncFile, WriteFile
 
@@ -193,6 +195,8 @@ class Simulation:
             case Kind.POLICY:
                 if any(not queue.specification.is_defined for queue in self.history.queues):
                     self._operator.change_policy()
+            case Kind.TARGET:
+                self._operator.change_target(self.history.queues)
             case Kind.INSPECT:
                 self._inspect(is_acknowledged=False)
             case _:
@@ -302,6 +306,10 @@ class Simulation:
         self._network.cut_all()
         self._settle()
         delay_max = max(queue.specification.delays_ms[1] for queue in self.history.queues)
+        if self._operator.mend_targets(self.history.queues):
+            # What a target has refused is sent again.
+            delay_max = max(delay_max, DEAD_LETTERS_RETRIED_MS)
+            self._settle()
         if delay_max:
             # What comes back waits at most so long, by the latest time that the clock has shown.
             self._pass_time(self._latest + delay_max - self._clock.now)

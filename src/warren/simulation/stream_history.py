@@ -37,8 +37,11 @@ class StreamHistory:
         if not self._is_ending:
             self._next[consumer] = first
 
-    def delivered(self, consumer: object, offset: int, id: int) -> None:
-        """The broker has written the message `id`, at `offset`, to `consumer`."""
+    def delivered(self, consumer: object, offset: int, id: int, *, may_repeat: bool = False) -> None:
+        """The broker has written the message `id`, at `offset`, to `consumer`.
+
+        It may be at several offsets if it `may_repeat`.
+        """
         if self._is_ending:
             return
         expected = self._next.get(consumer)
@@ -49,7 +52,7 @@ class StreamHistory:
             raise Violation(
                 f"offset {offset} of stream '{self._name}' has message {id}; it had {self._at[offset]}"
             )
-        if self._offsets.setdefault(id, offset) != offset:
+        if self._offsets.setdefault(id, offset) != offset and not may_repeat:
             raise Violation(
                 f"message {id} of stream '{self._name}' is at offsets {self._offsets[id]} and {offset}"
             )

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from warren.limits import DELIVERY_LIMIT_DEFAULT
-from warren.metadata.commands import Bind, DeclareExchange, DeclareQueue, MetadataCommand, PutVhost
+from warren.metadata.commands import Bind, DeclareExchange, MetadataCommand, PutVhost
 from warren.metadata.declared_topology import DEFAULT_EXCHANGES
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import LocalProposals
 from warren.metadata.records import BindingRecord, ExchangeRecord, QueueRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUORUM
+from warren.simulation.dead_letter_chains import VHOST, chain_definitions, chain_queues
 from warren.simulation.expected_routes import BindingSpecification, ExchangeSpecification
 from warren.simulation.queue_history import QueueSpecification
 from warren.wire.table import Value
 
-VHOST = "/"
 # The queue whose policy clients change.
 POLICED = "policed"
 _FANOUT, _DIRECT, _TOPIC, _HEADERS, _NESTED = "everyone", "by-name", "by-topic", "by-header", "nested"
@@ -32,10 +32,6 @@ _REFUSING = {"x-max-length": 12, "x-overflow": "reject-publish"}
 _QUORUM: dict[str, Value] = {"x-queue-type": "quorum", "x-delivery-limit": -1}
 _PATIENT = {"x-delayed-retry-type": "all", "x-delayed-retry-min": 400, "x-delayed-retry-max": 1_000}
 _DEAD = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
-# A chain of dead letters: what is rejected or waits too long comes to `late`, what is too much there goes on.
-_CHAIN, _DEAD_LETTERS = "first", "dead-letters"
-_CHAIN_LENGTH = 4
-_PASSED_ON = {"x-dead-letter-exchange": _DEAD_LETTERS}
 
 
 class Topology(Struct, frozen=True, kw_only=True):
@@ -62,8 +58,8 @@ def standard_topology() -> Topology:
         ),
     ]
     return Topology(
-        definitions=[PutVhost(name=VHOST), *_declarations(exchanges), *_chain_definitions()],
-        queues=[*_plain_queues(), *_bound_queues(), *_chain_queues(), *_private_queues()],
+        definitions=[PutVhost(name=VHOST), *_declarations(exchanges), *chain_definitions()],
+        queues=[*_plain_queues(), *_bound_queues(), *chain_queues(), *_private_queues()],
         exchanges=exchanges,
     )
 
@@ -95,6 +91,8 @@ def _plain_queues() -> list[QueueSpecification]:
             arguments={"x-queue-type": "quorum", "x-delivery-limit": 2, **_DEAD},
             keeps_all=False,
         ),
+        # Without a dead-letter exchange what expires is dropped.
+        _queue("passing", arguments={**_QUORUM, "x-message-ttl": 2_000}, keeps_all=False),
         _queue("dead", takes_others=True, keeps_all=False),
         _queue("transient", durable=False),
         _queue("leaving", auto_delete=True, keeps_all=False),
@@ -118,40 +116,6 @@ def _bound_queues() -> list[QueueSpecification]:
             BindingSpecification(_TOPIC, "all.*"),
         ),
         _queue("log", BindingSpecification(_TOPIC, "#"), arguments={"x-queue-type": "stream"}),
-    ]
-
-
-def _chain_queues() -> list[QueueSpecification]:
-    """The queues of the chain, to the first of which clients publish."""
-    first: dict[str, Value] = {
-        "x-message-ttl": 3_000,
-        "x-dead-letter-routing-key": "late",
-        **_PASSED_ON,
-    }
-    late: dict[str, Value] = {
-        "x-dead-letter-routing-key": "last",
-        "x-max-length": _CHAIN_LENGTH,
-        **_PASSED_ON,
-    }
-    return [
-        _queue(_CHAIN, arguments=first, chain=_CHAIN, is_defined=True),
-        _queue("late", arguments=late, chain=_CHAIN, is_defined=True),
-        _queue("last", chain=_CHAIN, is_chain_end=True, is_defined=True),
-    ]
-
-
-def _chain_definitions() -> list[MetadataCommand]:
-    queues = _chain_queues()
-    return [
-        DeclareExchange(vhost=VHOST, name=_DEAD_LETTERS, type="direct", durable=True, user="simulation"),
-        *(
-            DeclareQueue(vhost=VHOST, name=one.name, durable=True, arguments=one.arguments, user="simulation")
-            for one in queues
-        ),
-        *(
-            Bind(vhost=VHOST, source=_DEAD_LETTERS, destination=one.name, routing_key=one.name)
-            for one in queues[1:]
-        ),
     ]
 
 

@@ -3,15 +3,20 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from msgspec.structs import replace
+
+from warren.cluster.remote_queues import RemoteQueues
 from warren.journal.journal import Journal
+from warren.metadata.incarnation import Incarnation
 from warren.metadata.machine import Metadata
-from warren.model.arguments import QUORUM
-from warren.queues.quorum.quorum_queue import ONLY_REPLICA
+from warren.metadata.records import QueueRecord
+from warren.model.arguments import QUORUM, STREAM
 from warren.queues.quorum.raft_storage import PAYLOAD_VERSIONS
 from warren.session.server import Server
 from warren.session.vhost_services import VhostDependencies, VhostServices
 from warren.simulation.ports import MountedDisk, SimulatedStorePort
 from warren.simulation.simulated_clock import SimulatedClock
+from warren.store.reach import FOLDER, NAME, ReachFile, StoreReach
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
 from warren.store.stores import Stores
 from warren.store.streams.recovery import open_streams
@@ -28,6 +33,8 @@ class UnitNode(Protocol):
     metadata: Metadata
     journal: Journal
     server: Server
+    incarnation: Incarnation
+    remote_queues: RemoteQueues | None
     clock: SimulatedClock
     log: list[str]
     reports: list[str]
@@ -59,6 +66,7 @@ class VhostUnit:
         self._node = node
         self._services: VhostServices | None = None
         self._stores: Stores | None = None
+        self._reach: StoreReach | None = None
         self._streams: StreamStore | None = None
         self._ports: list[SimulatedStorePort] = []
         self._mounted: list[MountedDisk] = []
@@ -86,16 +94,7 @@ class VhostUnit:
         node = self._node
         recovered = self._open_stores()
         services = self._services = VhostServices.open(
-            self.name,
-            node.metadata,
-            node.journal,
-            VhostDependencies(
-                random_bytes=node.random_bytes,
-                later=node.later,
-                after=node.after,
-                turn=node.clock.turn,
-                node_name=node.server.event_publisher.node_name,
-            ),
+            self.name, node.metadata, node.journal, self._dependencies()
         )
         for port in self._ports:
             port.credit = services.credit
@@ -110,6 +109,27 @@ class VhostUnit:
         if earliest is not None:
             self._set_expiry(earliest)
         node.server.vhost_services[self.name] = services
+        if node.remote_queues is not None:
+            node.remote_queues.vhost_began(self.name)
+
+    def _dependencies(self) -> VhostDependencies:
+        node = self._node
+        dependencies = VhostDependencies(
+            random_bytes=node.random_bytes,
+            later=node.later,
+            after=node.after,
+            turn=node.clock.turn,
+            node_name=node.server.event_publisher.node_name,
+            incarnation=node.incarnation,
+        )
+        others = node.remote_queues
+        if others is None:
+            return dependencies
+        return replace(
+            dependencies,
+            remote_queue=others.queue,
+            remote_replies=others.replies,
+        )
 
     def _open_stores(self) -> RecoveredStore:
         node = self._node
@@ -117,14 +137,21 @@ class VhostUnit:
         was_deleted = node.metadata.was_deleted
         self._ports, self._mounted = [], []
         port = self._new_port()
+        disk = self._mount(self.name)
+        self._reach = StoreReach(
+            ReachFile(disk, NAME),
+            ReachFile(self._mount(f"metadata/{FOLDER}"), self.name),
+            lambda: node.journal.synced_index,
+        )
         recovered = open_store(
-            self._mount(self.name),
+            disk,
             port,
             RecoveryDependencies(
                 random_bytes=node.random_bytes,
                 has_queue=lambda number: number in queues or not was_deleted(number),
                 progress=lambda *_: None,
                 replicas=self._replicas(),
+                reach=self._reach,
                 payload_versions=PAYLOAD_VERSIONS,
             ),
         )
@@ -142,6 +169,7 @@ class VhostUnit:
         )
         opened = open_streams(files, port, streams.__contains__)
         port.store = self._streams = opened.store
+        self._reach.opened(recovered.store.written)
         for damage in [*recovered.damage, *opened.damage]:
             node.reports.append(f"vhost '{self.name}' is damaged: {damage}")
         return recovered
@@ -157,15 +185,20 @@ class VhostUnit:
         self._mounted.append(mounted)
         return mounted
 
-    def _queue_numbers(self, *, is_stream: bool) -> set[int]:
+    def _queues(self) -> list[QueueRecord]:
+        """The queues whose home is this node, and all quorum queues: of each one a replica may be here."""
         vhost = self._node.metadata.vhost(self.name)
         queues = () if vhost is None else vhost.topology.queues.values()
-        return {queue.number for queue in queues if (queue.kind == "stream") == is_stream}
+        node = self._node.incarnation.node
+        return [queue for queue in queues if queue.home == node or queue.kind == QUORUM]
+
+    def _queue_numbers(self, *, is_stream: bool) -> set[int]:
+        return {queue.number for queue in self._queues() if (queue.kind == STREAM) == is_stream}
 
     def _replicas(self) -> dict[int, int]:
-        vhost = self._node.metadata.vhost(self.name)
-        queues = () if vhost is None else vhost.topology.queues.values()
-        return {queue.number: ONLY_REPLICA for queue in queues if queue.kind == QUORUM}
+        node = self._node.incarnation.node
+        found = {queue.number: queue.replica_on(node) for queue in self._queues() if queue.kind == QUORUM}
+        return {number: replica for number, replica in found.items() if replica}
 
     def write_rest(self, on_written: Callable[[], None]) -> None:
         """Write what is pending, for a stop, then call `on_written`."""
@@ -176,6 +209,7 @@ class VhostUnit:
             nonlocal waiting
             waiting -= 1
             if not waiting:
+                self._note_reach()
                 on_written()
 
         for store in stores:
@@ -190,6 +224,8 @@ class VhostUnit:
         services, self._services = self._services, None
         if services is not None:
             services.close()
+            if self._node.remote_queues is not None:
+                self._node.remote_queues.vhost_ended(self.name)
 
     # --- failures ---------------------------------------------------------------------------------------
 
@@ -240,7 +276,14 @@ class VhostUnit:
             assert self._stores is not None
             assert self._streams is not None
             self._stores.maintain()
+            self._note_reach()
             self._streams.maintain(self._node.clock.now)
+
+    def _note_reach(self) -> None:
+        """Record how far the store and the metadata have come."""
+        assert self._stores is not None
+        assert self._reach is not None
+        self._reach.note(self._stores.persistent.written)
 
     def _set_expiry(self, when: int) -> None:
         if self._expiry_at is None or when < self._expiry_at:
