@@ -32,8 +32,8 @@ CUTS ?= 150
 COMPARED := memory a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp store links
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long check lint format test-unit test-tidy test-conformance test-integration \
-	clients spark spark-versions sim mutation ui ui-types crash prove-links fuzz oracle bench bench-compare demo pictures dist clean
+.PHONY: help setup run cluster test test-long check lint format test-unit test-tidy test-conformance test-integration \
+	clients clients-away spark spark-versions sim mutation ui ui-types crash prove-links fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,10 @@ setup: $(VENV)/.ready $(COMPILED)/.tests  ## make both environments; the other t
 run: $(COMPILED)/.built  ## start a broker (compiled if there is a C compiler): make run ARGS="--port 5673"
 	@grep -qx compiled $(COMPILED)/warren-build || echo "Running interpreted, which is slower; $$(cat $(COMPILED)/warren-build)"
 	@XDG_DATA_HOME=$(CURDIR)/data exec $(COMPILED)/bin/warren serve $(ARGS)
+
+# Their data are in data/cluster.
+cluster: $(COMPILED)/.built  ## start a cluster of three nodes on this machine: make cluster ARGS="--offset 100"
+	@$(COMPILED)/bin/python tools/local_cluster.py --warren $(COMPILED)/bin/warren --data $(CURDIR)/data/cluster $(ARGS)
 
 test: setup $(SPARK)/.ready  ## lint, and the tests on both builds; the last line counts them
 	@$(VENV)/bin/python tests/run.py
@@ -79,6 +83,9 @@ spark-versions: setup $(OLDER_SPARKS)  ## what every version of Spark has to kee
 
 clients: setup  ## other people's clients and their own tests, against a started broker; one: make clients ARGS=kombu
 	@$(COMPILED)/bin/python tests/clients/run.py $(ARGS)
+
+clients-away: setup  ## the same against a cluster of three nodes, with every queue on another node than its clients
+	@$(COMPILED)/bin/python tests/clients/run.py --away $(ARGS)
 
 sim: setup  ## power cuts on a simulated disk, by seeds: make sim SEEDS=10000
 	@SEEDS=$(SEEDS) $(VENV)/bin/python tests/run.py sim

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -108,45 +109,29 @@ def rabbitmq(
     environment: Mapping[str, str] = NOTHING, *, plugins: Sequence[str] = (), settings: str = ""
 ) -> Iterator[Broker]:
     """Start Debian's RabbitMQ, without plugins unless named, with its own node name, ports and directory."""
-    directory = Path(tempfile.mkdtemp(prefix="warren-bench-rabbitmq-"))
-    port, distribution_port, epmd_port = free_port(), free_port(), free_port()
-    (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
-    (directory / "rabbitmq.conf").write_text(
-        f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = error\nlog.console = false\n{settings}"
-    )
-    (directory / "env.conf").write_text("")
-    own = {
-        "HOME": str(directory),
-        "ERL_EPMD_PORT": str(epmd_port),
-        "ERL_EPMD_ADDRESS": "127.0.0.1",
-        "RABBITMQ_NODENAME": f"warren-bench-{os.getpid()}-{port}@localhost",
-        "RABBITMQ_DIST_PORT": str(distribution_port),
-        "RABBITMQ_MNESIA_BASE": str(directory / "data"),
-        "RABBITMQ_LOG_BASE": str(directory / "log"),
-        "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
-        "RABBITMQ_CONF_ENV_FILE": str(directory / "env.conf"),
-        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
-        "RABBITMQ_PLUGINS_EXPAND_DIR": str(directory / "plugins"),
-    }
-    epmd = subprocess.Popen(
-        [shutil.which("epmd") or "epmd", "-port", str(epmd_port), "-address", "127.0.0.1"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    broker = Broker(
-        name="rabbitmq",
-        version=_rabbitmq_version(),
-        port=port,
-        command=[str(RABBITMQ_SCRIPT)],
-        environment=own | dict(environment),
-        directory=directory,
-        program="beam.smp",
-    )
-    try:
+    with _port_mapper() as epmd_port:
+        broker = _rabbitmq(epmd_port, environment, plugins=plugins, settings=settings)
         with _running(broker):
             yield broker
-    finally:
-        _stop(epmd)
+
+
+@contextlib.contextmanager
+def rabbitmq_cluster(count: int) -> Iterator[list[Broker]]:
+    """Start `count` nodes of Debian's RabbitMQ, without plugins, as one cluster."""
+    nodes: list[Broker] = []
+    with _port_mapper() as epmd_port, contextlib.ExitStack() as stack:
+        for _ in range(count):
+            settings = ""
+            if nodes:
+                first = nodes[0].environment["RABBITMQ_NODENAME"]
+                settings = (
+                    "cluster_formation.peer_discovery_backend = classic_config\n"
+                    f"cluster_formation.classic_config.nodes.1 = {first}\n"
+                )
+            nodes.append(_rabbitmq(epmd_port, settings=settings))
+            # A node joins the seed before it serves clients.
+            stack.enter_context(_running(nodes[-1]))
+        yield nodes
 
 
 @contextlib.contextmanager
@@ -161,13 +146,53 @@ def warren(
 
     `http` are the ports of the API and of metrics, `stream` is the port of the stream protocol.
     """
+    broker = _warren(executable, environment, http=http, stream=stream)
+    with _running(broker):
+        yield broker
+
+
+@contextlib.contextmanager
+def warren_cluster(executable: Path, count: int) -> Iterator[list[Broker]]:
+    """Start `count` nodes of `warren serve` as one cluster."""
+    ports = [free_port() for _ in range(count)]
+    names = [f"bench{number}@localhost" for number in range(count)]
+    discovery = {
+        "WARREN_CLUSTER_COOKIE": secrets.token_urlsafe(),
+        "WARREN_CLUSTER_ADVERTISED_HOST": "127.0.0.1",
+        "WARREN_CLUSTER_FORMATION_PEER_DISCOVERY_BACKEND": "classic_config",
+    }
+    for number, (name, port) in enumerate(zip(names, ports, strict=True), start=1):
+        discovery[f"WARREN_CLUSTER_FORMATION_CLASSIC_CONFIG_NODES_{number}"] = f"{name}:{port}"
+    nodes = [
+        _warren(executable, discovery, "--node-name", name, "--cluster-port", str(port))
+        for name, port in zip(names, ports, strict=True)
+    ]
+    try:
+        for node in nodes:
+            node.start()
+        for node in nodes:
+            node.await_ready()
+        yield nodes
+    finally:
+        for node in nodes:
+            node.stop()
+            shutil.rmtree(node.directory, ignore_errors=True)
+
+
+def _warren(
+    executable: Path,
+    environment: Mapping[str, str] = NOTHING,
+    *arguments: str,
+    http: tuple[int, int] = (0, 0),
+    stream: int = 0,
+) -> Broker:
     directory = Path(tempfile.mkdtemp(prefix="warren-bench-"))
     port = free_port()
     command = [str(executable.absolute()), "serve", "--port", str(port)]
     command += ["--data-dir", str(directory / "data")]
     command += ["--management-port", str(http[0]), "--prometheus-port", str(http[1])]
-    command += ["--stream-port", str(stream)]
-    broker = Broker(
+    command += ["--stream-port", str(stream), *arguments]
+    return Broker(
         name="warren",
         version=build_of(executable),
         port=port,
@@ -175,8 +200,62 @@ def warren(
         environment=dict(environment),
         directory=directory,
     )
-    with _running(broker):
-        yield broker
+
+
+@contextlib.contextmanager
+def _port_mapper() -> Iterator[int]:
+    """Run Erlang's epmd on a free port."""
+    port = free_port()
+    epmd = subprocess.Popen(
+        [shutil.which("epmd") or "epmd", "-port", str(port), "-address", "127.0.0.1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield port
+    finally:
+        _stop(epmd)
+
+
+def _rabbitmq(
+    epmd_port: int,
+    environment: Mapping[str, str] = NOTHING,
+    *,
+    plugins: Sequence[str] = (),
+    settings: str = "",
+) -> Broker:
+    directory = Path(tempfile.mkdtemp(prefix="warren-bench-rabbitmq-"))
+    port, distribution_port = free_port(), free_port()
+    (directory / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
+    (directory / "rabbitmq.conf").write_text(
+        f"listeners.tcp.1 = 127.0.0.1:{port}\nlog.file.level = error\nlog.console = false\n{settings}"
+    )
+    (directory / "env.conf").write_text("")
+    cookie = directory / ".erlang.cookie"
+    cookie.write_text(f"warren-bench-{os.getpid()}")
+    cookie.chmod(0o400)
+    own = {
+        "HOME": str(directory),
+        "ERL_EPMD_PORT": str(epmd_port),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODENAME": f"warren-bench-{os.getpid()}-{port}@localhost",
+        "RABBITMQ_DIST_PORT": str(distribution_port),
+        "RABBITMQ_MNESIA_BASE": str(directory / "data"),
+        "RABBITMQ_LOG_BASE": str(directory / "log"),
+        "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq.conf"),
+        "RABBITMQ_CONF_ENV_FILE": str(directory / "env.conf"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
+        "RABBITMQ_PLUGINS_EXPAND_DIR": str(directory / "plugins"),
+    }
+    return Broker(
+        name="rabbitmq",
+        version=_rabbitmq_version(),
+        port=port,
+        command=[str(RABBITMQ_SCRIPT)],
+        environment=own | dict(environment),
+        directory=directory,
+        program="beam.smp",
+    )
 
 
 def build_of(executable: Path) -> str:

@@ -44,11 +44,12 @@ class Figures:
 class Clients:
     """Connections that call methods together."""
 
-    def __init__(self, broker: Broker, count: int) -> None:
-        target = parse_uri(broker.uri)
+    def __init__(self, brokers: Sequence[Broker], count: int) -> None:
+        """Open `count` connections to the nodes in turn."""
+        targets = [parse_uri(broker.uri) for broker in brokers]
         self._connections: list[BlockingConnection] = []
-        for _ in range(count):
-            connection = open_connection(target)
+        for number in range(count):
+            connection = open_connection(targets[number % len(targets)])
             connection.open_channel(CHANNEL)
             self._connections.append(connection)
 
@@ -134,7 +135,7 @@ def measured(
 ) -> dict[str, Figures]:
     """Return the figures of one load on `count` connections, by the names of the brokers."""
     found = {name: Figures() for name in brokers}
-    clients = {name: Clients(broker, count) for name, broker in brokers.items()}
+    clients = {name: Clients([broker], count) for name, broker in brokers.items()}
     run = LOADS[load]
     rounds = max(chosen.count // count, 1)
     for each in clients.values():

@@ -1,4 +1,4 @@
-"""Writes docs/guide/settings.md from `warren.node.settings`; `--check` only reports whether it is current."""
+"""Writes docs/guide/settings.md from all settings; `--check` only reports whether it is current."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "guide" / "settings.md"
 sys.path.insert(0, str(ROOT / "src"))
 
-from warren.node import settings  # noqa: E402
+from warren.node.all_settings import ALL  # noqa: E402
 from warren.node.effective_settings import written_word  # noqa: E402
 from warren.node.setting_types import Family, Setting  # noqa: E402
 from warren.node.values import format_value as plainly  # noqa: E402
@@ -26,7 +26,7 @@ A key that ends in `…` stands for several keys, such as `listeners.tcp.default
 
 def main() -> int:
     """Write the page, or compare it."""
-    text = HEAD + "".join(map(row, settings.ALL))
+    text = HEAD + "".join(map(row, ALL))
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
     elif not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
