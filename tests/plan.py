@@ -30,7 +30,7 @@ CHECKS = {
     "import contracts": ("lint-imports", "--no-logo"),
 }
 PYTEST_SUITES = [
-    "unit", "tidy", "sim", "raft", "conformance", "integration", "browser", "openapi", "oracle",
+    "unit", "tidy", "sim", "raft", "conformance", "integration", "cluster", "browser", "openapi", "oracle",
     "spark", *SPARK_VERSIONS,
 ]  # fmt: skip
 # Programs that print the line of counts themselves.
@@ -40,6 +40,7 @@ PROGRAMS = {
     "power": "tests/crash/power.py",
     "fuzz": "tests/fuzz/run.py",
     "clients": "tests/clients/run.py",
+    "clients-away": "tests/clients/run.py",
     "sanitize": "tests/fuzz/run.py",
 }
 SUITES = ["lint", *PYTEST_SUITES, *PROGRAMS]
@@ -53,10 +54,12 @@ ONCE_ON = {
     "browser": COMPILED,  # the web interface shows what the HTTP API answers
     "openapi": COMPILED,  # no module of the HTTP API is compiled
     "oracle": COMPILED,  # as for clients
+    "cluster": COMPILED,  # what is compiled of a cluster is tested on both by unit and sim
     "kill": COMPILED,  # what a kill leaves is tested on both by sim and by integration
     "power": COMPILED,  # what a power cut leaves is tested on both by sim
     "fuzz": COMPILED,  # runs its targets on both builds by itself
     "clients": COMPILED,  # conformance compares both builds byte by byte
+    "clients-away": COMPILED,  # as for cluster
     "sanitize": COMPILED,  # tests the C alone, which it compiles itself
 }
 # The integration tests that reach compiled modules or C in a way that no other suite does, by sockets, files
@@ -65,8 +68,8 @@ INTEGRATION_ON_BOTH = [
     "dead_letters", "durability", "formats", "retain", "return", "slow_disk", "staged", "stream_protocol",
     "streams", "transient_messages", "transport", "unacknowledged",
 ]  # fmt: skip
-# Suites that the gate leaves out whole: older Sparks, and the C under AddressSanitizer.
-LONG_SUITES = [*SPARK_VERSIONS, "sanitize"]
+# Suites that the gate leaves out whole: older Sparks, the C under AddressSanitizer, and clients of a cluster.
+LONG_SUITES = [*SPARK_VERSIONS, "sanitize", "clients-away"]
 # The arguments of programs, in the gate and among the long tests, of which the latter have fresh seeds.
 GATE_ARGUMENTS = {
     "kill": ("--seed", "1"),
@@ -79,12 +82,13 @@ LONG_ARGUMENTS = {
     "power": (),
     "fuzz": ("--seconds", "600"),
     "clients": ("--jobs", "2"),
+    "clients-away": ("--away", "--jobs", "2"),
     "sanitize": ("--sanitize", "--seconds", "60"),
 }
 # Programs that run one test by its name with `--case`.
-WITH_CASES = ("clients", "fuzz")
+WITH_CASES = ("clients", "clients-away", "fuzz")
 # Programs that select a part of their tests, and those that are given a seed number.
-DIVIDED, SEEDED = ("mutation", "clients", "fuzz"), ("kill", "power", "fuzz", "sanitize")
+DIVIDED, SEEDED = ("mutation", "clients", "clients-away", "fuzz"), ("kill", "power", "fuzz", "sanitize")
 # The arguments of pytest for suites that are not a directory.
 CHOSEN = {
     **dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions")),
@@ -148,13 +152,18 @@ def plan(suites: Sequence[str], builds: Sequence[str], part: Part, seed: int = 0
         for suite in suites:
             if suite == "lint" or (len(builds) > 1 and ONCE_ON.get(suite, build) != build):
                 continue
-            if suite in LONG_SUITES and not part.takes(LONG_SUITES.index(suite)):
+            if suite in LONG_SUITES and not _has_long_suite(part, suite):
                 continue
             if suite in PROGRAMS:
                 jobs.append(_program(suite, build, part, seed))
             elif what := _what(suite, part, is_second=len(builds) > 1 and build == INTERPRETED):
                 jobs.append(_pytest(suite, build, what, part, seed=seed))
     return jobs
+
+
+def _has_long_suite(part: Part, suite: str) -> bool:
+    """True if the part has a suite of long tests, or, if the suite itself is divided, a part of it."""
+    return part.has_long if suite in DIVIDED else part.takes(LONG_SUITES.index(suite))
 
 
 def _program(suite: str, build: str, part: Part, seed: int) -> Job:

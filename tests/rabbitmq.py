@@ -9,8 +9,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.patience import patient
 from tests.warren_process import free_port
@@ -31,7 +32,8 @@ def is_installed() -> bool:
 class RabbitMQ:
     """One broker process; `directory` must be empty, and the caller removes it.
 
-    `settings` are lines of its rabbitmq.conf, and `advanced` is its advanced.config.
+    `settings` are lines of its rabbitmq.conf, `advanced` is its advanced.config, and `environment` has
+    precedence over the variables that are set here.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class RabbitMQ:
         settings: str = "",
         advanced: str = "",
         plugins: Sequence[str] = PLUGINS,
+        environment: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._directory = directory
         self._environment = dict(os.environ)
@@ -62,6 +65,7 @@ class RabbitMQ:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "enabled_plugins"),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none",
         }
+        self._environment |= environment
         if advanced:
             (directory / "advanced.config").write_text(advanced)
             self._environment["RABBITMQ_ADVANCED_CONFIG_FILE"] = str(directory / "advanced.config")
@@ -73,14 +77,20 @@ class RabbitMQ:
         return {
             name: value
             for name, value in self._environment.items()
-            if name == "HOME" or name.startswith("RABBITMQ_")
+            if name == "HOME" or name.startswith(("RABBITMQ_", "ERL_EPMD_"))
         }
 
     def start(self) -> None:
         """Start, and return when it accepts connections."""
         with (self._directory / "output").open("wb") as output:
             self._process = subprocess.Popen(
-                [SERVER], env=self._environment, stdout=output, stderr=output, start_new_session=True
+                [SERVER],
+                # Where Mnesia writes its dumps.
+                cwd=self._directory,
+                env=self._environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
         deadline = time.monotonic() + START_S
         while not _accepts(self.port):
@@ -89,9 +99,10 @@ class RabbitMQ:
                 raise RuntimeError((self._directory / "output").read_text())
             time.sleep(0.2)
         # The node is registered with epmd a little after its listener accepts if it was killed before.
-        self._await_startup()
+        self.await_startup()
 
-    def _await_startup(self) -> None:
+    def await_startup(self) -> None:
+        """Wait until the broker answers commands."""
         deadline = time.monotonic() + START_S
         while True:
             try:

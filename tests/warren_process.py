@@ -22,8 +22,10 @@ START_S_MAX = patient(30)
 STOP_S_MAX = patient(10)
 PROGRAM = "from warren.cli.main import main; main()"
 COMMAND = (sys.executable, "-c", PROGRAM)
-# The default for tests, so that no broker uses the data directory of a user.
-IN_MEMORY: Mapping[str, str] = MappingProxyType({"WARREN_IN_MEMORY": "true"})
+# The default for tests: no broker uses the data directory of a user, and links log in as guest.
+IN_MEMORY: Mapping[str, str] = MappingProxyType(
+    {"WARREN_IN_MEMORY": "true", "WARREN_LOOPBACK_USERS_GUEST": "false"}
+)
 # Each broker has HTTP ports of its own, too.
 FREE_PORTS = ("--management-port", "0", "--prometheus-port", "0", "--stream-port", "0")
 
@@ -52,13 +54,16 @@ def running_warren(
     settings: Mapping[str, str] | None = None,
     *,
     arguments: tuple[str, ...] = (),
+    environment: Mapping[str, str] = IN_MEMORY,
     command: tuple[str, ...] = COMMAND,
 ) -> Iterator[WarrenProcess]:
     """Run a broker with `folder` for its files and `settings` as its rabbitmq.conf, until the block ends."""
     port = free_port()
     lines = {"listeners.tcp.default": f"127.0.0.1:{port}", **(settings or {})}
     (folder / "warren.conf").write_text("".join(f"{key} = {value}\n" for key, value in lines.items()))
-    broker = start_warren(folder, port, "--config", "warren.conf", *arguments, command=command)
+    broker = start_warren(
+        folder, port, "--config", "warren.conf", *arguments, environment=environment, command=command
+    )
     try:
         yield broker
     finally:

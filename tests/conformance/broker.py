@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tests.conformance.definitions import definitions
 from tests.rabbitmq import RabbitMQ
-from tests.warren_process import free_port, running_warren
+from tests.warren_process import IN_MEMORY, free_port, running_warren
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,9 @@ def start_broker(choice: str, folder: Path) -> Iterator[BrokerAddress]:
     if choice == "warren":
         port = free_port()
         settings = {"load_definitions": str(document), "listeners.tcp.outside": f"0.0.0.0:{port}"}
-        with running_warren(folder, settings) as warren:
+        # As users have it: guest logs in from the loopback address only.
+        environment = {**IN_MEMORY, "WARREN_LOOPBACK_USERS_GUEST": "true"}
+        with running_warren(folder, settings, environment=environment) as warren:
             outside = (address, port) if address else None
             yield BrokerAddress("127.0.0.1", warren.port, is_rabbitmq=False, outside=outside)
     elif choice == "rabbitmq":

@@ -121,7 +121,7 @@ def rewrite(transcript: Transcript, context: TranscriptContext) -> str:
                     client.perform(step.connection, step.text)
                 continue
             spoken = _spoken(block, context)
-            fresh = _record(spoken, client)
+            fresh = record_block(spoken, client)
             if fresh == [transcript.lines[step.place] for step in spoken]:
                 continue
             for step in spoken:
@@ -249,7 +249,7 @@ def _expect_confirmations(channel: int, name: str, line: LineReader, peer: Peer)
         due -= settled
 
 
-def _record(block: list[Step], client: Client) -> list[str]:
+def record_block(block: list[Step], client: Client) -> list[str]:
     """What the peers receive until all are quiet, one line each; lines that match already are kept."""
     hints = [
         float(found[1])

@@ -12,7 +12,8 @@ class CutProxy:
     """Passes bytes to a port of this machine; `port` is where it listens.
 
     `cut` resets all connections. From `silence` to `resume` nothing passes in either direction and nobody is
-    told, as when a network is gone; new connections are accepted and not answered.
+    told, as when a network is gone; new connections are accepted and not answered. From `refuse` to `resume`
+    every connection is reset at once.
     """
 
     def __init__(self, target: int) -> None:
@@ -22,6 +23,7 @@ class CutProxy:
         self._sockets: set[socket.socket] = set()
         self._lock = threading.Lock()
         self.cuts = 0
+        self._refuses = False
         self._passes = threading.Event()
         self._passes.set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -30,6 +32,9 @@ class CutProxy:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = self._server.accept()
+                if self._refuses:
+                    near.close()
+                    continue
                 if not self._passes.is_set():
                     with self._lock:
                         self._sockets.add(near)
@@ -54,6 +59,11 @@ class CutProxy:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether it neither refuses nor is silent."""
+        return self._passes.is_set() and not self._refuses
+
     def cut(self) -> int:
         """Cut all connections; returns how many there were."""
         with self._lock:
@@ -69,8 +79,14 @@ class CutProxy:
         """Pass nothing from now on."""
         self._passes.clear()
 
+    def refuse(self) -> None:
+        """Reset all connections, and every new one."""
+        self._refuses = True
+        self.cut()
+
     def resume(self) -> None:
         """Reset what was connected during the silence, and pass everything again."""
+        self._refuses = False
         self.cut()
         self._passes.set()
 

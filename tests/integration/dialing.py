@@ -106,7 +106,7 @@ class Dialing:
 
     def __init__(self) -> None:
         self.broker = Broker(Config([QUICK]), Clock(), NodeIdentity("warren@test", FIRST_INCARNATION))
-        self.broker.populate()
+        drive(self.broker.populate())
         self.loop_context = LoopContext(asyncio.get_running_loop(), self.broker.turn)
         self.outgoing = OutgoingConnections(self.loop_context)
         self.local = LocalConnections(self.broker.server, self.broker.metadata, self.loop_context)

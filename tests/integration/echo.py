@@ -12,13 +12,14 @@ from warren.transport.listener import ConnectionSlots, Listener, ListenerSetting
 from warren.transport.protocol import LoopContext
 from warren.transport.tls import Tls
 
-HANDSHAKE_MS = 200
+# Of every test that is not about this deadline: no test takes so long, also on a busy machine.
+HANDSHAKE_MS = 60_000
 
 
 class Echo:
     """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N bytes."""
 
-    def __init__(self, peer: Peer, output_listener: OutputListener, now: int) -> None:
+    def __init__(self, peer: Peer, output_listener: OutputListener, deadline: int) -> None:
         self.peer = peer
         self.is_open = False
         self.is_finished = False
@@ -29,7 +30,7 @@ class Echo:
         self.lost_count = 0
         self.written_count = 0
         self.gone = asyncio.Event()
-        self._deadline: int | None = now + HANDSHAKE_MS
+        self._deadline: int | None = deadline
         self._looked_at = 0
         self._output_listener = output_listener
         self._output: list[bytes] = []
@@ -118,15 +119,17 @@ async def serving(
     tls: Tls | None = None,
     change: Callable[[ListenerSettings], ListenerSettings] = lambda settings: settings,
     connection_slots: ConnectionSlots | None = None,
+    *,
+    handshake_ms: int = HANDSHAKE_MS,
 ) -> AsyncIterator[EchoServer]:
-    """A started listener on a free port of the loopback interface."""
+    """A started listener on a free loopback port, to which clients say hello within `handshake_ms`."""
     clients: list[Echo] = []
 
     loop = asyncio.get_running_loop()
     turn = Turn(Clock().now, loop.call_soon)
 
     def connect(peer: Peer, output_listener: OutputListener) -> Echo:
-        clients.append(Echo(peer, output_listener, turn.now()))
+        clients.append(Echo(peer, output_listener, turn.now() + handshake_ms))
         return clients[-1]
 
     loop_context = LoopContext(loop, turn)

@@ -72,7 +72,7 @@ def channel_at(port: int, vhost: str = "/", *, confirms: bool = True) -> Iterato
 
 def federate(broker: RabbitMQ, upstream: str, port: int, pattern: str, **settings: object) -> None:
     """Let `broker` federate its exchanges with names that match `pattern` from the broker at `port`."""
-    value = {"uri": f"amqp://127.0.0.1:{port}", "reconnect-delay": 1, **settings}
+    value = {"uri": f"amqp://guest:guest@127.0.0.1:{port}", "reconnect-delay": 1, **settings}
     broker.control("set_parameter", "federation-upstream", upstream, json.dumps(value))
     definition = json.dumps({"federation-upstream": upstream})
     broker.control("set_policy", "--apply-to", "exchanges", f"federate-{upstream}", pattern, definition)
@@ -127,7 +127,7 @@ def internal_exchanges(client: HttpClient) -> list[dict[str, Any]]:
 
 def federate_warren(client: HttpClient, upstream: str, port: int, pattern: str, **settings: object) -> None:
     """Let the Warren of `client` federate its exchanges with names that match `pattern` from `port`."""
-    value = {"uri": f"amqp://127.0.0.1:{port}", "reconnect-delay": 1, **settings}
+    value = {"uri": f"amqp://guest:guest@127.0.0.1:{port}", "reconnect-delay": 1, **settings}
     assert client.status(f"PUT /parameters/federation-upstream/%2f/{upstream}", {"value": value}) in (
         201,
         204,

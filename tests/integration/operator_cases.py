@@ -18,6 +18,8 @@ class Case:
     typed: str = ""
 
 
+QUEUE = ("queues", "declare", "$")
+QUORUM = ("queues", "declare", "$", "--type", "quorum")
 LINK_CASES = (
     Case("shovels list", (), "state"),
     Case("shovels show", ("$",), "not found: '$' in vhost '/'", status=1),
@@ -42,4 +44,15 @@ LINK_CASES = (
     Case("federation sets", (), "definition"),
     Case("federation set-upstream-set", ("$", '[{"nosuch": 1}]'), "refused", status=1),
     Case("federation delete-upstream-set", ("$",), "not found: '$'", status=1),
+)
+REPLICA_CASES = (
+    Case("queues quorum-status", ("$",), "voter", (QUORUM,)),
+    Case("queues quorum-status", ("$",), "Cannot get quorum status of a classic queue", (QUEUE,), status=1),
+    Case("queues add-member", ("$", "nowhere"), "the cluster has no node 'nowhere'", (QUORUM,), status=1),
+    Case("queues delete-member", ("$", "nowhere"), "the cluster has no node 'nowhere'", (QUORUM,), status=1),
+    Case("queues grow", ("nowhere", "all"), "the cluster has no node 'nowhere'", status=1),
+    Case("queues shrink", ("nowhere",), "the cluster has no node 'nowhere'", status=1),
+    Case("queues rebalance", ("quorum", "--queue-pattern", "^$"), "quorum queues", (QUORUM,)),
+    Case("queues rebalance", ("stream",), "only quorum queues have leaders"),
+    Case("health quorum-critical", (), "all quorum queues have a majority without this node"),
 )

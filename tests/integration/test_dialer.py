@@ -109,14 +109,16 @@ async def pass_one_message(connection: ClientConnection) -> None:
 
 
 def verified(place: Place, query: str = "") -> str:
-    return f"amqps://localhost:{place.amqps}?cacertfile={place.file('client-authority.pem')}{query}"
+    return (
+        f"amqps://guest:guest@localhost:{place.amqps}?cacertfile={place.file('client-authority.pem')}{query}"
+    )
 
 
 def test_messages_pass_over_tcp(place: Place) -> None:
     async def work() -> None:
         async with dialing() as local:
             ended = Ended()
-            connection = await local.dial(f"amqp://127.0.0.1:{place.amqp}?heartbeat=7", ended)
+            connection = await local.dial(f"amqp://guest:guest@127.0.0.1:{place.amqp}?heartbeat=7", ended)
             await pass_one_message(connection)
             assert await ended.error is None
 
@@ -134,7 +136,9 @@ def test_messages_pass_over_tls_with_verification(place: Place) -> None:
 def test_a_broker_is_not_verified_if_the_uri_says_so(place: Place) -> None:
     async def work() -> None:
         async with dialing() as local:
-            await pass_one_message(await local.dial(f"amqps://localhost:{place.amqps}?verify=verify_none"))
+            await pass_one_message(
+                await local.dial(f"amqps://guest:guest@localhost:{place.amqps}?verify=verify_none")
+            )
 
     run(work())
 
@@ -177,7 +181,7 @@ def test_a_client_certificate_logs_in(warren: Place) -> None:
     async def work() -> None:
         async with dialing() as local:
             shown = f"&certfile={warren.file('client.pem')}&keyfile={warren.file('client.key')}"
-            uri = verified(warren, f"{shown}&auth_mechanism=external").replace("//", "//nobody:wrong@")
+            uri = verified(warren, f"{shown}&auth_mechanism=external").replace("guest:guest", "nobody:wrong")
             await pass_one_message(await local.dial(uri))
 
     run(work())
@@ -205,7 +209,7 @@ def test_a_client_certificate_of_another_authority_is_refused(warren: Place) -> 
 def test_a_file_that_is_not_usable_is_named(warren: Place, query: str, reason: str) -> None:
     async def work() -> None:
         async with dialing() as local:
-            assert reason in await local.refusal(f"amqps://localhost:{warren.amqps}?{query}")
+            assert reason in await local.refusal(f"amqps://guest:guest@localhost:{warren.amqps}?{query}")
 
     run(work())
 
@@ -247,7 +251,7 @@ def test_a_mechanism_that_is_not_offered_is_named(place: Place) -> None:
 def test_a_virtual_host_that_does_not_exist_is_named(place: Place) -> None:
     async def work() -> None:
         async with dialing() as local:
-            reason = await local.refusal(f"amqp://127.0.0.1:{place.amqp}/nowhere")
+            reason = await local.refusal(f"amqp://guest:guest@127.0.0.1:{place.amqp}/nowhere")
             assert reason.startswith(f"virtual host 'nowhere' at 127.0.0.1:{place.amqp}: 530 NOT_ALLOWED"), (
                 reason
             )
@@ -290,7 +294,7 @@ def test_a_port_on_which_nobody_listens_is_named() -> None:
         async with dialing() as local:
             port = rabbitmq.free_port()
             # Two addresses: each is tried.
-            reason = await local.refusal(f"amqp://localhost:{port}")
+            reason = await local.refusal(f"amqp://guest:guest@localhost:{port}")
             assert reason == f"connection to localhost:{port}: connection refused"
 
     run(work())
@@ -306,7 +310,7 @@ def test_an_address_that_does_not_answer_ends_in_time() -> None:
                 listening.listen(0)
                 port = listening.getsockname()[1]
                 opened.enter_context(socket.create_connection(("127.0.0.1", port)))
-                reason = await local.refusal(f"amqp://127.0.0.1:{port}?connection_timeout=300")
+                reason = await local.refusal(f"amqp://guest:guest@127.0.0.1:{port}?connection_timeout=300")
             assert reason.startswith(f"connection to 127.0.0.1:{port}: no answer within "), reason
 
     run(work())
@@ -355,7 +359,7 @@ async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 def test_a_server_that_hangs_up_is_named() -> None:
     async def work() -> None:
         async with dialing() as local, peer(hang_up) as port:
-            said = await local.refusal(f"amqp://127.0.0.1:{port}")
+            said = await local.refusal(f"amqp://guest:guest@127.0.0.1:{port}")
             assert said == f"AMQP handshake with 127.0.0.1:{port}: the connection to the broker was lost"
 
     run(work())
@@ -366,7 +370,7 @@ def test_a_connection_that_is_cut_ends_its_channels() -> None:
         with broker("--in-memory") as started:
             async with dialing() as local:
                 ended, deliveries = Ended(), Deliveries()
-                connection = await local.dial(f"amqp://127.0.0.1:{started.port}", ended)
+                connection = await local.dial(f"amqp://guest:guest@127.0.0.1:{started.port}", ended)
                 await driven(connection.open_channel(deliveries))
                 started.process.kill()
                 error = await ended.error
@@ -382,7 +386,7 @@ def test_a_broker_that_stops_says_so() -> None:
         with broker("--in-memory") as started:
             async with dialing() as local:
                 ended = Ended()
-                await local.dial(f"amqp://127.0.0.1:{started.port}", ended)
+                await local.dial(f"amqp://guest:guest@127.0.0.1:{started.port}", ended)
                 started.process.terminate()
                 error = await ended.error
                 assert error is not None
@@ -401,7 +405,7 @@ def test_a_dial_that_is_abandoned_leaves_no_socket() -> None:
             gone.set()
 
         async with dialing() as local, peer(wait) as port:
-            target = parse_target(f"amqp://127.0.0.1:{port}")
+            target = parse_target(f"amqp://guest:guest@127.0.0.1:{port}")
             coroutine = local.dialer.dial(target, "s", "guest", Ended())
             coroutine.send(None)
             while not local.outgoing.protocols:
@@ -415,12 +419,12 @@ def test_a_dial_that_is_abandoned_leaves_no_socket() -> None:
 def test_a_node_that_stops_ends_its_dials() -> None:
     async def work() -> None:
         async with dialing() as local, peer(silence) as port:
-            waiting = asyncio.ensure_future(local.refusal(f"amqp://127.0.0.1:{port}"))
+            waiting = asyncio.ensure_future(local.refusal(f"amqp://guest:guest@127.0.0.1:{port}"))
             while not local.outgoing.protocols:
                 await asyncio.sleep(0.01)
             local.dialer.close()
             assert await waiting == "the node is stopping"
-            assert await local.refusal(f"amqp://127.0.0.1:{port}") == "the node is stopping"
+            assert await local.refusal(f"amqp://guest:guest@127.0.0.1:{port}") == "the node is stopping"
 
     run(work())
 
@@ -428,7 +432,7 @@ def test_a_node_that_stops_ends_its_dials() -> None:
 def test_a_broker_that_does_not_read_holds_publishers_back(warren: Place) -> None:
     async def work() -> None:
         async with dialing() as local:
-            connection = await local.dial(f"amqp://127.0.0.1:{warren.amqp}")
+            connection = await local.dial(f"amqp://guest:guest@127.0.0.1:{warren.amqp}")
             deliveries = Deliveries()
             channel = await driven(connection.open_channel(deliveries))
             await driven(channel.call(methods.ConfirmSelect(), methods.ConfirmSelectOk))

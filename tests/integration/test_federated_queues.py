@@ -140,7 +140,7 @@ def test_messages_are_pulled_only_while_a_consumer_wants_them(here: BrokerProces
     with (
         channel_at(there) as upstream,
         channel_at(here.port) as local,
-        federated(here, "fed.demand", f"amqp://127.0.0.1:{there}") as queue,
+        federated(here, "fed.demand", f"amqp://guest:guest@127.0.0.1:{there}") as queue,
     ):
         fill(there, queue, 1000)
         assert consumer_count(upstream, queue) == 0
@@ -156,7 +156,7 @@ def test_messages_are_pulled_only_while_a_consumer_wants_them(here: BrokerProces
         headers = consumer.properties[0].headers
         assert headers["x-received-from"] == [
             {
-                "uri": f"amqp://127.0.0.1:{there}",
+                "uri": f"amqp://guest:guest@127.0.0.1:{there}",
                 "queue": queue,
                 "redelivered": False,
                 "visit-count": 1,
@@ -170,7 +170,7 @@ def test_consumers_of_the_upstream_come_first(here: BrokerProcess, there: int) -
     with (
         channel_at(there) as upstream,
         channel_at(here.port) as local,
-        federated(here, "fed.first", f"amqp://127.0.0.1:{there}") as queue,
+        federated(here, "fed.first", f"amqp://guest:guest@127.0.0.1:{there}") as queue,
     ):
         away = Consumer(local, queue)
         eventually(lambda: consumer_count(upstream, queue) == 1)
@@ -188,7 +188,13 @@ def test_consumers_of_the_upstream_come_first(here: BrokerProcess, there: int) -
 
 def test_messages_of_two_upstreams_are_shared_by_consumers_at_all_sites(there: int) -> None:
     with broker() as here, broker() as second:
-        federate(here, {"a": f"amqp://127.0.0.1:{there}", "b": f"amqp://127.0.0.1:{second.port}"})
+        federate(
+            here,
+            {
+                "a": f"amqp://guest:guest@127.0.0.1:{there}",
+                "b": f"amqp://guest:guest@127.0.0.1:{second.port}",
+            },
+        )
         with (
             channel_at(here.port) as local,
             channel_at(there) as first_channel,
@@ -214,7 +220,9 @@ def test_nothing_is_lost_when_the_link_is_cut_again_and_again(here: BrokerProces
         cut_proxy(there) as proxy,
         channel_at(there) as upstream,
         channel_at(here.port) as local,
-        federated(here, "fed.cut", f"amqp://127.0.0.1:{proxy.port}", **{"prefetch-count": 200}) as queue,
+        federated(
+            here, "fed.cut", f"amqp://guest:guest@127.0.0.1:{proxy.port}", **{"prefetch-count": 200}
+        ) as queue,
     ):
         fill(there, queue, MANY)
         consumer = Consumer(local, queue)
@@ -257,7 +265,7 @@ def test_nothing_is_lost_when_a_broker_is_killed(victim: str, tmp_path: Path) ->
             with started(victim) as node:
                 nodes = {victim: node, other: survivor}
                 if not attempt:
-                    federate(nodes["downstream"], {"u": f"amqp://127.0.0.1:{ports['upstream']}"})
+                    federate(nodes["downstream"], {"u": f"amqp://guest:guest@127.0.0.1:{ports['upstream']}"})
                     with channel_at(ports["downstream"]) as channel:
                         channel.queue_declare("fed.kill", durable=True)
                     fill(ports["upstream"], "fed.kill", MANY)
@@ -287,7 +295,7 @@ def suppressed_end() -> Iterator[None]:
 def test_queues_that_are_federated_with_each_other_share_their_messages(
     here: BrokerProcess, kind: str, request: pytest.FixtureRequest
 ) -> None:
-    uri = f"amqp://127.0.0.1:{here.port}"
+    uri = f"amqp://guest:guest@127.0.0.1:{here.port}"
     with broker() as second:
         if kind == "warren":
             port = second.port
@@ -297,7 +305,7 @@ def test_queues_that_are_federated_with_each_other_share_their_messages(
             port = peer.port
             federate_queues(peer, "^ring$", {"back": uri})
         with (
-            federated(here, "ring", f"amqp://127.0.0.1:{port}"),
+            federated(here, "ring", f"amqp://guest:guest@127.0.0.1:{port}"),
             channel_at(here.port) as local,
             channel_at(port) as away,
         ):

@@ -104,6 +104,16 @@ def test_a_link_that_cannot_connect_says_so_and_is_down(client: HttpClient) -> N
     assert {found["upstream"] for found in client.get("/federation-links/%2F/state/down")} <= {"gone"}
 
 
+def test_a_page_of_links_has_the_links_of_that_page(client: HttpClient) -> None:
+    everything = client.get("/federation-links")
+    pages = [client.get(f"/federation-links?page={number}&page_size=1") for number in (1, 2)]
+    assert [page["total_count"] for page in pages] == [len(everything)] * 2
+    assert [[found["id"] for found in page["items"]] for page in pages] == [
+        [everything[0]["id"]],
+        [everything[1]["id"]],
+    ]
+
+
 def test_a_restart_by_command_connects_again_and_is_an_event(
     node: BrokerProcess, client: HttpClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,8 @@ from tests.warren_process import (
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "guide").glob("*.md"))
 # Its load takes long; it is not needed after its connections are closed.
-LEAVES_NOTHING = {"benchmarks"}
+# A node that was in a cluster listens to other nodes on the default port when it starts again.
+LEAVES_NOTHING = {"benchmarks", "clustering"}
 COMMAND_S_MAX = patient(120)
 # Texts of the pages, and their replacements for a test on a shared machine.
 HTTP = "15672"
@@ -33,7 +34,8 @@ METRICS = "15692"
 STREAMS = "5552"
 # A page with a second broker starts it with these ports.
 SECOND = ("15673", "15693", "5553", "5673")
-PORTS = (HTTP, METRICS, STREAMS, "5672", "5671", *SECOND)
+CLUSTER = ("25672", "25673")
+PORTS = (HTTP, METRICS, STREAMS, *CLUSTER, "5672", "5671", *SECOND)
 # A page with commands that name it is tried with a RabbitMQ.
 RABBITMQ = "rabbitmq:5672"
 # A slow machine cannot process everything that `warren perf` may have in flight.
@@ -43,7 +45,13 @@ DEFAULT_PORT = "import pika.connection as c; c.Parameters.DEFAULT_PORT = {port}\
 
 
 # Packages that pages say to install in addition to those of `make run`, with their dependencies.
-INSTALLED = {"stream-protocol": ("rstream", "mmh3")}
+INSTALLED = {
+    "stream-protocol": ("rstream", "mmh3"),
+    "clustering": (
+        "celery", "kombu", "amqp", "vine", "billiard", "click-didyoumean", "click-plugins", "click-repl",
+        "prompt_toolkit", "wcwidth", "python-dateutil", "six", "tzlocal",
+    ),
+}  # fmt: skip
 
 
 class Reader:

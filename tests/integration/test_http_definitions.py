@@ -122,6 +122,38 @@ def test_nothing_is_imported_from_a_document_with_an_invalid_entry(client: HttpC
     assert "good" not in [queue["name"] for queue in client.get("/definitions/%2f")["queues"]]
 
 
+REFUSED: dict[str, list[dict[str, Any]]] = {
+    "policies": [
+        {"vhost": "/", "name": "p", "pattern": "^x", "apply-to": "queues",
+         "definition": {"max-length": "many"}}
+    ],
+    "parameters": [{"vhost": "/", "component": "shovel", "name": "bad", "value": {"src-uri": "nowhere"}}],
+    "permissions": [{"user": "nobody", "vhost": "/", "configure": "", "write": "", "read": ""}],
+    "queues": [
+        {"name": "q", "vhost": "gone", "durable": True, "auto_delete": False, "arguments": {}}
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("section", REFUSED)
+def test_nothing_is_imported_from_a_document_with_a_refused_entry(client: HttpClient, section: str) -> None:
+    document: dict[str, list[dict[str, Any]]] = {
+        "users": [{"name": "half", "password": "p", "tags": "administrator"}],
+        "vhosts": [{"name": "half"}],
+        "permissions": [{"user": "half", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+        "parameters": [
+            {"vhost": "/", "component": "shovel", "name": "half",
+             "value": {"src-uri": "amqp://", "src-queue": "a", "dest-uri": "amqp://", "dest-queue": "b"}}
+        ],
+    }  # fmt: skip
+    document[section] = [*document.get(section, []), *REFUSED[section]]
+    assert client.status("POST /definitions", document) == 400
+    found = client.get("/definitions")
+    for kind in ("users", "vhosts", "parameters"):
+        assert "half" not in [entry["name"] for entry in found[kind]]
+    assert "half" not in [entry["user"] for entry in found["permissions"]]
+
+
 # What RabbitMQ accepts and this broker refuses, and its name in the refusal.
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "policies": (
@@ -142,13 +174,20 @@ def test_unsupported_features_are_named_and_nothing_is_imported(client: HttpClie
         assert status == 400
         assert [text for _, text in IMPOSSIBLE.values() if text not in str(reason)] == []
     assert client.get("/definitions") == before
-    # A plan shows the supported rest; it is not applied either.
+    # A plan shows what is blocked, and what is not is applied.
     plan = client.ask("POST /warren/definitions/plan", document).value
     assert len(plan["skipped"]) == len(IMPOSSIBLE)
     assert [text for _, text in IMPOSSIBLE.values() if text not in " ".join(plan["skipped"])] == []
+    assert plan["totals"] | {"keep": 0} == {
+        "create": 1, "change": 0, "delete": 0, "blocked": len(IMPOSSIBLE), "keep": 0,
+    }  # fmt: skip
     fingerprint = plan["fingerprint"]
-    assert client.status(f"POST /warren/definitions/apply?fingerprint={fingerprint}", document) == 400
-    assert client.get("/definitions") == before
+    applied = client.ask(f"POST /warren/definitions/apply?fingerprint={fingerprint}", document).value
+    assert (applied["applied"], applied["failed"]) == (1, 0)
+    after = client.get("/definitions")
+    assert after["policies"] == before["policies"]
+    assert [queue["name"] for queue in after["queues"] if queue not in before["queues"]] == ["kept"]
+    client.ask("DELETE /queues/%2f/kept")
 
 
 @pytest.mark.parametrize("section", IMPOSSIBLE)

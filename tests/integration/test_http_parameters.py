@@ -42,7 +42,10 @@ def test_a_password_is_hidden_and_kept_when_the_shown_value_is_set(client: HttpC
     (exported,) = client.get("/definitions")["parameters"]
     assert exported["value"] == {**SECRET, "src-queue": "other"}
     elsewhere = {**HIDDEN, "src-uri": "amqp://u:***@127.0.0.2:1"}
-    text = "src-uri: the password is hidden, and none is known for this user and host: give it again"
+    text = (
+        "src-uri: the password is hidden, and none that you may see is known for this user, host and virtual "
+        "host: give it again"
+    )
     assert client.refusal(f"PUT {PLACE}", {"value": elsewhere}) == (400, f"Validation failed\n\n{text}\n")
 
 

@@ -81,6 +81,8 @@ TABLE = """
 /queues/VHOST/*/get                                     POST            vhost
 /queues/VHOST/*/actions                                 POST            administrator
 /queues/quorum/VHOST/*/status                           GET             monitor
+/queues/quorum/replicas/on/*/grow                       POST            administrator
+/queues/quorum/replicas/on/*/shrink                     DELETE          administrator
 /queues/quorum/VHOST/*/replicas/add                     POST            administrator
 /queues/quorum/VHOST/*/replicas/delete                  DELETE          administrator
 /bindings                                               GET             vhost

@@ -97,11 +97,12 @@ def test_bindings_are_found_by_their_properties_key(client: HttpClient) -> None:
         assert client.status(f"GET /bindings/t/e/x/q/{answer.headers['location']}") == 200
     arguments = {"a": "x", "b": [1, {"c": 1.5}]}
     answer = client.ask("POST /bindings/t/e/x/q/b", {"routing_key": "k", "arguments": arguments})
-    # As answered by RabbitMQ 3.10.8; null is not a key.
+    # As answered by RabbitMQ 3.10.8 and 4.3.6: null is the key of this name, and no key the empty one.
     assert answer.headers["location"] == "b/k~Pd4_iQ"
-    assert client.ask("POST /bindings/t/e/x/q/b", {"routing_key": None}).headers["location"] == "b/~"
+    assert client.ask("POST /bindings/t/e/x/q/b", {}).headers["location"] == "b/~"
+    assert client.ask("POST /bindings/t/e/x/q/b", {"routing_key": None}).headers["location"] == "b/null"
     found = client.get("/bindings/t/e/x/q/b")
-    assert sorted(binding["routing_key"] for binding in found) == sorted([*keys, "k"])
+    assert sorted(binding["routing_key"] for binding in found) == sorted([*keys, "k", "null"])
     assert [binding["arguments"] for binding in found if binding["arguments"]] == [arguments]
     for binding in found:
         path = f"/bindings/t/e/x/q/b/{quoted(binding['properties_key'])}"

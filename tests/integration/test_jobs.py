@@ -252,7 +252,8 @@ def test_after_a_kill_every_message_is_in_a_queue(tmp_path: Path, what: str, que
             for name in QUEUES:
                 channel.queue_declare(name, durable=True, arguments={"x-queue-type": queue_type})
             publish(channel, "from", numbers)
-        job = start(client, "from", what, **order)
+        # The rate leaves more than two seconds for the kill, also on a machine that is slow to answer.
+        job = start(client, "from", what, rate=1_000, **order)
         while client.get(f"/warren/jobs/{job['id']}")["moved"] < 500:
             pass
         os.kill(node.process.pid, signal.SIGKILL)

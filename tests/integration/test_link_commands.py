@@ -37,8 +37,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with broker(config=file) as started:
         client = HttpClient(started)
         put_shovel(client, "up", src_uri="amqp://", src_queue="a", dest_uri="amqp://", dest_queue="b")
-        put_shovel(client, "down", src_uri="amqp://127.0.0.1:1", src_queue="a", dest_uri="amqp://")
-        for name, uri in (("up", "amqp://"), ("down", "amqp://127.0.0.1:1")):
+        put_shovel(
+            client, "down", src_uri="amqp://guest:guest@127.0.0.1:1", src_queue="a", dest_uri="amqp://"
+        )
+        for name, uri in (("up", "amqp://"), ("down", "amqp://guest:guest@127.0.0.1:1")):
             value = {"value": {"uri": uri}}
             assert client.status(f"PUT /parameters/federation-upstream/%2F/{name}", value) == 201
         definition = {"pattern": "^fed", "definition": {"federation-upstream-set": "all"}}

@@ -88,8 +88,8 @@ def test_parameters_of_all_components_are_listed_together(either: Site, hole: Si
 
 def definition(site: Site, **more: object) -> dict[str, object]:
     return {
-        "src-uri": [f"amqp://127.0.0.1:{site.port}/rabbit%2Fhole"], "src-queue": "mySourceQueue",
-        "dest-uri": [f"amqp://127.0.0.1:{site.port}/rabbit%2Fhole"], "dest-queue": "myDestQueue",
+        "src-uri": [f"amqp://guest:guest@127.0.0.1:{site.port}/rabbit%2Fhole"], "src-queue": "mySourceQueue",
+        "dest-uri": [f"amqp://guest:guest@127.0.0.1:{site.port}/rabbit%2Fhole"], "dest-queue": "myDestQueue",
         "add-forward-headers": True, "ack-mode": "on-confirm", **more,
     }  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_shovel_is_deleted_and_restarted_by_its_own_routes(hole: Site) -> None
 def test_a_policy_makes_one_link_and_its_deletion_none(either: Site, hole: Site) -> None:
     assert either.api.get("/federation-links") == []
     assert hole.links() == []
-    uri = f"amqp://localhost:{either.port}/%2f"
+    uri = f"amqp://guest:guest@localhost:{either.port}/%2f"
     hole.upstream("myUpsteam", [uri], expires=1800000, reconnect_delay=0, trust_user_id=False)
     hole.policy("myUpsteamPolicy", "(^amq.topic$)", "exchanges", federation_upstream="myUpsteam")
     (link,) = hole.links()

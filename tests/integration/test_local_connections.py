@@ -369,7 +369,7 @@ def test_it_is_listed_as_a_direct_connection() -> None:
         return json.loads(client.getresponse().read())
 
     async def work() -> None:
-        node = Node(Config(entries), lambda: None, cast(NodeLog, None))
+        node = Node(Config(entries), lambda: None, cast(NodeLog, None), restart=lambda: None)
         await node.start()
         try:
             port = next(found.port for found in node.listeners if found.protocol == "http")

@@ -14,7 +14,7 @@ import pika.exceptions
 import pytest
 from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
-from tests.integration.operator_cases import LINK_CASES, Case
+from tests.integration.operator_cases import LINK_CASES, QUEUE, QUORUM, REPLICA_CASES, Case
 from tests.integration.stream_client import RawStreamClient
 from tests.patience import patient
 
@@ -24,8 +24,6 @@ from warren.cli.operator.command_types import OperatorCommand
 from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.wire.streams import commands
 
-QUEUE = ("queues", "declare", "$")
-QUORUM = ("queues", "declare", "$", "--type", "quorum")
 USER = ("users", "add", "$", "secret")
 EXCHANGE = ("exchanges", "declare", "$")
 VHOST = ("vhosts", "add", "$")
@@ -74,7 +72,6 @@ CASES = (
     Case("status", prints="compatible with"),
     Case("overview", prints="rabbitmq_version"),
     Case("whoami", prints="guest"),
-    Case("rebalance", prints="queues: spread"),
     Case("trace on", ("-p", "$"), "vhost $: tracing to amq.rabbitmq.trace enabled", (VHOST,)),
     Case("trace off", ("-p", "$"), "vhost $: tracing to amq.rabbitmq.trace disabled", (VHOST,)),
     Case("queues list", ("name", "messages"), "$", (QUEUE,)),
@@ -265,6 +262,24 @@ CASES = (
     Case("quarantine list", (), "bytes"),
     Case("quarantine remove", ("nosuch",), "not found", status=1),
     *LINK_CASES,
+    *REPLICA_CASES,
+    Case("cluster status", (), "no problems"),
+    Case("cluster status", ("--json",), '"is_in_minority": false'),
+    Case("cluster join", ("there", "--reset"), "cannot connect to the node at there:25672", status=1),
+    Case("cluster join", ("rabbit@there:9", "--disc"), "refused: joining would delete", (QUEUE,), status=1),
+    Case("cluster join", ("there:port",), "the member must be HOST, HOST:PORT or the name", status=2),
+    Case("cluster leave", ("--accept-loss",), "there is nothing to leave", status=1),
+    Case("cluster forget", ("$",), "not found: the cluster has no member '$'; its members:", status=1),
+    Case("cluster forget", ("$", "--offline"), "see 'warren cluster recover --help'", status=2),
+    Case("cluster drain", (), "in maintenance mode, without clients"),
+    Case("cluster revive", (), "accepts clients"),
+    Case("cluster drain", ("--node", "$"), "not found: there is no node '$'", status=1),
+    Case("cluster revive", ("-n", "$"), "not found: there is no node '$'", status=1),
+    Case("cluster await", ("1",), "nodes that are up: at least 1"),
+    Case("cluster await", ("2", "--within", "0"), "timed out after 0 s: 1 of 2 nodes are up", status=1),
+    Case("cluster await", ("2", "--within", "0.3"), "timed out after 0.3 s: 1 of 2 nodes are up", status=1),
+    Case("cluster await-quorum", (), "a majority of the voters and one more are up, or all of them"),
+    Case("cluster change-node-type", ("ram",), "every node keeps its data on disk"),
     Case("users authenticate", ("$", "secret"), "credentials accepted; tags: none", (USER,)),
     Case("users authenticate", ("$",), "credentials accepted", (USER,), typed="secret\n"),
     Case("users authenticate", ("$", "wrong"), "refuses this user name", (USER,), status=1),

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -232,10 +233,40 @@ def test_dead_letters_are_counted_separately_when_unroutable(node: BrokerProcess
     channel.queue_declare("routed", arguments={**full, "x-dead-letter-exchange": "amq.fanout"})
     for name in ("lost", "astray", "routed"):
         channel.basic_publish("", name, b"")
-    counts = scraped(node)["rabbitmq_global_messages_dead_lettered_maxlen_total"]
-    kind = 'queue_type="rabbit_classic_queue"'
-    assert counts == {
-        f'{kind},dead_letter_strategy="at_most_once"': 1,
-        f'{kind},dead_letter_strategy="disabled"': 2,
-        'queue_type="rabbit_quorum_queue",dead_letter_strategy="at_least_once"': 0,
+    assert dead_lettered(node, "maxlen") == {
+        'queue_type="rabbit_classic_queue",dead_letter_strategy="at_most_once"': 1,
+        'queue_type="rabbit_classic_queue",dead_letter_strategy="disabled"': 2,
     }
+
+
+def test_dead_letters_of_quorum_queues_are_counted_by_their_type_strategy_and_reason(
+    node: BrokerProcess, channel: Any
+) -> None:
+    quorum = {"x-queue-type": "quorum", "x-delivery-limit": 0}
+    dead = {**quorum, "x-dead-letter-exchange": "amq.fanout"}
+    kept = {**dead, "x-overflow": "reject-publish", "x-dead-letter-strategy": "at-least-once"}
+    reasons = ("rejected", "expired", "delivery_limit")
+    # Other tests have dead letters of classic queues.
+    before = {reason: dead_lettered(node, reason) for reason in reasons}
+    channel.confirm_delivery()
+    for name, arguments in (("disabled", quorum), ("at_most_once", dead), ("at_least_once", kept)):
+        channel.queue_declare(name, durable=True, arguments=arguments)
+        for is_requeued in (False, True):
+            channel.basic_publish("", name, b"")
+            method, _, _ = channel.basic_get(name)
+            channel.basic_nack(method.delivery_tag, requeue=is_requeued)
+        channel.basic_publish("", name, b"", pika.BasicProperties(expiration="0"))
+        # What has expired is dropped before the answer.
+        assert channel.basic_get(name) == (None, None, None)
+    kind = 'queue_type="rabbit_quorum_queue"'
+    each = [f'{kind},dead_letter_strategy="{one}"' for one in ("disabled", "at_most_once", "at_least_once")]
+    # Without a dead-letter exchange, what has exceeded its delivery limit is in quarantine.
+    expected = {"rejected": each, "expired": each, "delivery_limit": each[1:]}
+    for reason in reasons:
+        assert dead_lettered(node, reason) - before[reason] == Counter(expected[reason]), reason
+
+
+def dead_lettered(node: BrokerProcess, reason: str) -> Counter[str]:
+    """The counts of dead letters for `reason` that are not 0, by their labels."""
+    counts = scraped(node)[f"rabbitmq_global_messages_dead_lettered_{reason}_total"]
+    return Counter({about: int(count) for about, count in counts.items() if count})

@@ -78,8 +78,8 @@ def is_filled(one: BrokerProcess) -> None:
 
 # The kinds and the first fields of the commands that declare them.
 VHOST = b"\x01\x95\xa1v"
-STREAM = b"\x14\x97\xa1v\xa6stream"
-QUEUE = b"\x14\x97\xa1v\xa2q3"
+STREAM = b"\x14\x99\xa1v\xa6stream"
+QUEUE = b"\x14\x99\xa1v\xa2q3"
 
 
 def cut_before(file: Path, text: bytes) -> None:
@@ -116,6 +116,9 @@ def test_data_of_lost_metadata_is_quarantined_and_restored_with_them(tmp_path: P
         killed(one)
     shutil.rmtree(data / "metadata")
     shutil.copytree(tmp_path / "copy", data / "metadata")
+    # The stores have seen more of the metadata since.
+    assert "older copy" in refusal("--data-dir", str(data))[1]
+    assert recovered(data, "--source", "readable", "--apply")[0] == 0
     with started(data) as one:
         is_filled(one)
         assert {item["kind"] for item in client(one).get("/warren/quarantine")} == {"metadata"}
@@ -173,6 +176,7 @@ def test_quarantined_data_fails_a_health_check_until_an_operator_acknowledges_it
     for metadata, status in (("copy", 200), ("without", 503)):
         shutil.rmtree(data / "metadata")
         shutil.copytree(tmp_path / metadata, data / "metadata")
+        assert recovered(data, "--source", "readable", "--apply")[0] == 0
         with started(data) as one:
             assert client(one).ask("GET /health/checks/quarantine").status == status
             killed(one)

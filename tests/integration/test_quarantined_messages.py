@@ -58,6 +58,7 @@ def test_messages_beyond_the_limit_are_counted_and_listed_and_not_ready(limited:
     assert [each["delivery_count"] for each in peeked(client)] == [2, 2, 2]
     queue = client.get("/queues/%2F/limited")
     assert (queue["messages_quarantined"], queue["messages_ready"]) == (3, 1)
+    assert (queue["messages"], queue["message_bytes"]) == (4, 4 * len("message 0"))
     assert [each["payload"] for each in peeked(client, "ready")] == ["message 3"]
 
 
@@ -65,7 +66,7 @@ def test_a_released_message_is_at_its_place_and_redelivered(limited: BrokerProce
     client = HttpClient(limited)
     first, second, _ = bodies(client)
     answer = client.ask(f"POST {QUEUE}/quarantine/release", {"positions": [second, second + 100]}).value
-    assert answer == {"released": 1, "missing": 1}
+    assert answer == {"released": 1, "remaining": 0, "missing": 1}
     assert [each["payload"] for each in peeked(client, "ready")] == ["message 1", "message 3"]
     with connect(limited.port) as connection:
         channel = connection.channel()
@@ -77,6 +78,15 @@ def test_a_released_message_is_at_its_place_and_redelivered(limited: BrokerProce
     assert client.ask(f"POST {QUEUE}/quarantine/release", {"all": True}).value["missing"] == 0
     assert bodies(client) == {}
     assert len(peeked(client, "ready")) == 4
+
+
+def test_a_release_into_a_full_queue_says_how_many_remain(limited: BrokerProcess) -> None:
+    client = HttpClient(limited)
+    policy = {"pattern": "^limited$", "definition": {"max-length": 2, "overflow": "reject-publish"}}
+    client.ask("PUT /policies/%2F/short", policy)
+    answer = client.ask(f"POST {QUEUE}/quarantine/release", {"all": True}).value
+    assert answer == {"released": 1, "remaining": 2, "missing": 0}
+    assert len(peeked(client, "ready")) == 2
 
 
 def test_a_removed_message_is_gone(limited: BrokerProcess) -> None:

@@ -3,7 +3,7 @@
 import datetime
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -123,15 +123,34 @@ def test_a_filter_selects_messages(node: BrokerProcess, channel: BlockingChannel
     assert read(node, "filtered", 3, **both) == [(1, b"1"), (3, b"3"), (4, b"4")]
 
 
-@pytest.mark.parametrize("settle", [BlockingChannel.basic_nack, BlockingChannel.basic_reject])
-def test_unsupported_operations_close_the_connection(node: BrokerProcess, settle: Any) -> None:
+RETURNS: list[Callable[[BlockingChannel], object]] = [
+    lambda channel: channel.basic_nack(2, multiple=True, requeue=True),
+    lambda channel: channel.basic_nack(2, multiple=True, requeue=False),
+    lambda channel: [channel.basic_reject(tag, requeue=True) for tag in (1, 2)],
+    lambda channel: [channel.basic_reject(tag, requeue=False) for tag in (1, 2)],
+    lambda channel: channel.basic_recover(True),
+]
+
+
+@pytest.mark.parametrize("settle", RETURNS)
+def test_what_a_consumer_of_a_stream_returns_counts_as_acknowledged(
+    node: BrokerProcess, settle: Callable[[BlockingChannel], object]
+) -> None:
+    with channel_of(node) as channel:
+        channel.queue_delete("settled")
+        declare(channel, "settled", 4)
+        channel.basic_qos(prefetch_count=2)
+        consumed = channel.consume("settled", arguments={"x-stream-offset": 0}, inactivity_timeout=20)
+        assert [next(consumed)[2], next(consumed)[2]] == [b"0", b"1"]
+        settle(channel)
+        assert [next(consumed)[2], next(consumed)[2]] == [b"2", b"3"]
+
+
+def test_basic_get_of_a_stream_closes_the_connection(node: BrokerProcess) -> None:
     with channel_of(node) as channel:
         declare(channel, "refused", 1)
-        channel.basic_qos(prefetch_count=1)
-        method, _, _ = next(channel.consume("refused", arguments={"x-stream-offset": 0}))
-        settle(channel, method.delivery_tag)
         with pytest.raises(ConnectionClosedByBroker) as caught:
-            channel.queue_declare("refused", passive=True)
+            channel.basic_get("refused")
     assert caught.value.reply_code == 540
 
 

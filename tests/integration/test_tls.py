@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+import sys
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,25 @@ def test_a_client_that_trusts_the_authority_can_connect(tmp_path: Path) -> None:
                 await exchange(server.port, client_context(trustme.CA()))
 
     run(work())
+
+
+def test_a_server_name_that_is_not_ascii_is_no_error_of_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    traces: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", traces.append)
+    hello, answer = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="warren")
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    received = ssl.MemoryBIO()
+    received.write(hello.read().replace(b"warren", b"\xff\xfe\xff\xfe\xff\xfe"))
+    server = Tls(write(tmp_path, trustme.CA())).context.wrap_bio(received, answer, server_side=True)
+    with pytest.raises(ssl.SSLWantReadError):
+        server.do_handshake()
+    # A record of the handshake, and not an alert (RFC 8446 §5.1).
+    assert answer.read()[0] == 22
+    assert not traces
 
 
 def test_new_certificates_are_used_without_a_restart_and_connections_stay_open(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvloop
 from msgspec.structs import replace
-from tests.integration.echo import HANDSHAKE_MS, EchoServer, serving, was_dropped
+from tests.integration.echo import EchoServer, serving, was_dropped
 from tests.patience import patient
 
 from warren.transport.listener import ConnectionSlots
@@ -102,13 +102,13 @@ def test_an_exception_in_a_connection_closes_only_that_connection(caplog: pytest
 
 def test_a_silent_client_is_dropped_at_its_deadline() -> None:
     async def work() -> None:
-        async with serving() as server:
+        async with serving(handshake_ms=200) as server:
             loop = asyncio.get_running_loop()
             start = loop.time()
             reader, writer = await asyncio.open_connection(server.host, server.port)
             writer.write(b"hel")
             assert await reader.read() == b""
-            assert loop.time() - start + 0.01 >= HANDSHAKE_MS / 1000
+            assert loop.time() - start + 0.01 >= 0.2
             writer.close()
             await server.clients[0].gone.wait()
 
@@ -339,5 +339,56 @@ def test_incomplete_handshakes_are_limited_per_address() -> None:
             assert await first[0].readline() == b"hello\n"
             third, _ = await come(server, b"192.0.2.7")
             assert await third.readline() == b"ping\n"
+
+    run(work())
+
+
+@pytest.mark.parametrize("is_proxied", [False, True])
+def test_a_suspended_listener_refuses_clients_keeps_those_it_has_and_accepts_others_later(
+    is_proxied: bool,
+) -> None:
+    header = b"PROXY UNKNOWN\r\n" if is_proxied else b""
+
+    async def come(server: EchoServer, line: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
+        writer.write(header + line)
+        assert await reader.readline() == line
+        return reader, writer
+
+    async def work() -> None:
+        async with serving(change=lambda base: replace(base, is_proxied=is_proxied)) as server:
+            open_reader, open_writer = await come(server, b"hello\n")
+            half_open, _ = await come(server, b"ping\n")
+            addresses = list(server.listener.addresses)
+            await server.listener.suspend()
+            assert await was_dropped(half_open)
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(server.host, server.port)
+            open_writer.write(b"still here\n")
+            assert await open_reader.readline() == b"still here\n"
+            # Twice is as good as once.
+            await server.listener.suspend()
+            await server.listener.resume()
+            await server.listener.resume()
+            assert server.listener.addresses == addresses
+            _, writer = await come(server, b"hello\n")
+            writer.close()
+            open_writer.close()
+
+    run(work())
+
+
+def test_a_listener_whose_port_was_taken_meanwhile_stays_suspended() -> None:
+    async def work() -> None:
+        async with serving() as server:
+            await server.listener.suspend()
+            with (
+                socket.create_server((server.host, server.port)),
+                pytest.raises(OSError, match="in use"),
+            ):
+                await server.listener.resume()
+            await server.listener.resume()
+            _, writer = await asyncio.open_connection(server.host, server.port)
+            writer.close()
 
     run(work())

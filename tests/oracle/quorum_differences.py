@@ -18,8 +18,7 @@ COUNTS = (
     "purging: Deleting counts the ready messages.",
     "requeue: A consumer that is cancelled keeps its messages, and a message it rejects goes back.",
 )
-# RabbitMQ counts the active consumer only, and activates the next one while a cancelled one holds messages;
-# here a quorum queue does what a classic queue does.
+# RabbitMQ counts the active consumer only; here all count, as with a classic queue.
 SINGLE_ACTIVE = (
     "single_active_consumer: A cancelled consumer holds messages, and the next one is active at once.",
     "single_active_consumer: The messages of a closed channel go to the next active consumer in order.",
@@ -115,11 +114,13 @@ TRANSACTION = ("publishing: A transaction to a full queue.",)
 EXPIRY = (
     "time_to_live: A message with an expiration behind one without stays until it comes to the head.",
     "time_to_live: A message with a shorter expiration behind one with a longer.",
-    "time_to_live: An unacknowledged message does not expire, and one that is requeued late does.",
 )
 # A message enters the queue when it is on disk, and the counts for which this script waits are the same
 # before. Whether the answers differ depends on the disk.
-AFTER_COMMIT = ("lengths: A message that went back to the head is dropped first.",)
+AFTER_COMMIT = (
+    "lengths: A message that went back to the head is dropped first.",
+    "time_to_live: An unacknowledged message does not expire, and one that is requeued late does.",
+)
 # RabbitMQ ignores consumer priorities with a single active consumer; here the highest is active, as in
 # RabbitMQ 4.
 PRIORITY = ("single_active_consumer: A priority does not choose the next active consumer.",)

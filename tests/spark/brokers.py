@@ -73,7 +73,12 @@ class BrokerUnderTest:
         self.put(path("exchanges", "/", exchange), {"type": "fanout", "durable": True})
         for queue, arguments in queues.items():
             self.declare(queue, arguments)
-            with self.link() as link:
+        self.bind(exchange, *queues)
+
+    def bind(self, exchange: str, *queues: str) -> None:
+        """Bind `queues` to an exchange."""
+        with self.link() as link:
+            for queue in queues:
                 link.call(CHANNEL, QueueBind(queue=queue, exchange=exchange), QueueBindOk)
 
     def put(self, place: str, body: dict[str, Any]) -> None:

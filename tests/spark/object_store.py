@@ -1,5 +1,8 @@
 """An object store on loopback that speaks S3, until its standard input ends: moto's server.
 
+It handles one request after the other: moto looks for an object and puts one in two steps, so that of two
+conditional puts at once both could succeed, and a commit be lost that way.
+
 object_store.py
 
 It prints its port, and the key and the secret of a user with all rights; others are refused. The command
@@ -8,12 +11,20 @@ It prints its port, and the key and the secret of a user with all rights; others
 
 import json
 import sys
+import threading
+from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import boto3
 from moto import settings
 from moto.backends import get_backend
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
 
 BUCKET = "lake"
 EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
@@ -21,11 +32,19 @@ EVERYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action
 
 def main() -> None:
     """Serve requests."""
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
+    application = DomainDispatcherApplication(create_backend_app)
+    one_at_a_time = threading.Lock()
+
+    def answer(environment: Any, start_response: Any) -> Iterable[bytes]:
+        with one_at_a_time:
+            return list(application(environment, start_response))
+
+    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=MotoRequestHandler)
+    serving = threading.Thread(target=server.serve_forever)
+    serving.start()
+    port = server.server_port
     own = {
-        "endpoint_url": f"http://{host}:{port}", "region_name": "us-east-1",
+        "endpoint_url": f"http://127.0.0.1:{port}", "region_name": "us-east-1",
         "aws_access_key_id": "root", "aws_secret_access_key": "root",
     }  # fmt: skip
     users = boto3.client("iam", **own)
@@ -42,7 +61,8 @@ def main() -> None:
                 for one in bucket.keys.values():
                     one.last_modified -= timedelta(days=int(days))
         print("aged", flush=True)
-    server.stop()
+    server.shutdown()
+    serving.join()
 
 
 if __name__ == "__main__":

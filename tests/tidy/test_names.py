@@ -38,11 +38,13 @@ MIRRORED = (
 SAME_MODULES = {
     "batches": "messages together, in a queue and in a read of Spark",
     "channel": "a channel, of the broker and of the client",
+    "cluster_controls": "operations on the cluster, and how the API uses them",
     "columns": "columns of a table: of Arrow, and of what a command prints",
     "command": "the click command of a group",
     "commands": "the commands of a protocol: of the metadata, of streams",
     "config": "what is configured, and the command that shows it",
     "confirms": "publisher confirms, of the broker and of the client",
+    "link_rights": "what the user of a link may do: of any link, and of one that publishes here",
     "connection": "a connection: AMQP, stream, of the client, of the load generator",
     "consumers": "the consumers of a queue, and how the API shows them",
     "controls": "what can be changed in a running node, and how the API does it",

@@ -4,7 +4,7 @@ import ast
 
 from tests.tidy.sources import SOURCE, modules, place, report, tree
 
-QUEUES = {"Queue", "LocalQueue", "TakingQueue", "ClassicQueue", "StreamQueue", "ReplyQueue"}
+QUEUES = {"Queue", "VhostQueue", "TakingQueue", "ClassicQueue", "StreamQueue", "ReplyQueue"}
 
 
 def test_the_class_of_a_queue_is_tested_in_its_own_package_only() -> None:

@@ -13,7 +13,7 @@ MACHINE = re.compile(
 )
 LIMITS = tuple(
     SOURCE / "warren" / f"{name}.py"
-    for name in ("limits", "limits_raft", "limits_http", "limits_metadata", "limits_relay")
+    for name in ("limits", "limits_raft", "limits_http", "limits_metadata", "limits_relay", "limits_cluster")
 )
 ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
 

@@ -31,6 +31,8 @@ class BrokerEndpoints:
     management_port: int | None = None
     stream_port: int | None = None
     stream_tls_port: int | None = None
+    # The ports for streams of the other nodes of a cluster.
+    other_stream_ports: tuple[int, ...] = ()
     is_rabbitmq: bool = False
 
     @property
@@ -68,32 +70,40 @@ def started_warren(folder: Path, *lines: str) -> Iterator[BrokerEndpoints]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    port, tls_port, management_port = free_port(), free_port(), free_port()
-    stream_port, stream_tls_port = free_port(), free_port()
-    settings = {
-        "listeners.tcp.1": f"127.0.0.1:{port}",
-        "listeners.tcp.2": f"::1:{port}",
-        "listeners.ssl.1": f"127.0.0.1:{tls_port}",
-        "stream.listeners.ssl.1": f"127.0.0.1:{stream_tls_port}",
+    broker = free_endpoints()
+    said = [f"{key} = {value}" for key, value in warren_settings(broker).items()]
+    (folder / "warren.conf").write_text("\n".join([*said, *lines, ""]))
+    warren = start_warren(
+        folder, broker.port, "--config", "warren.conf", "--management-port", str(broker.management_port),
+        "--stream-port", str(broker.stream_port),
+    )  # fmt: skip
+    try:
+        yield broker
+    finally:
+        stop(warren.process)
+
+
+def free_endpoints(user: str = "guest", password: str = "guest") -> BrokerEndpoints:
+    """Return free ports of this machine for all listeners of a Warren."""
+    return BrokerEndpoints(
+        host="127.0.0.1", port=free_port(), user=user, password=password, tls_port=free_port(),
+        management_port=free_port(), stream_port=free_port(), stream_tls_port=free_port(),
+    )  # fmt: skip
+
+
+def warren_settings(broker: BrokerEndpoints) -> dict[str, str]:
+    """Return the settings of a Warren that is to listen at `broker` on both loopback addresses."""
+    return {
+        "listeners.tcp.1": f"127.0.0.1:{broker.port}",
+        "listeners.tcp.2": f"::1:{broker.port}",
+        "listeners.ssl.1": f"127.0.0.1:{broker.tls_port}",
+        "stream.listeners.ssl.1": f"127.0.0.1:{broker.stream_tls_port}",
         # RabbitMQ's default settings that clients observe.
         "stream.advertised_host": certificates.node_host() or "localhost",
         "stream.advertised_tls_host": "localhost",
         "management.tcp.ip": "127.0.0.1",
         **ssl_options(),
     }
-    said = [f"{key} = {value}" for key, value in settings.items()]
-    (folder / "warren.conf").write_text("\n".join([*said, *lines, ""]))
-    warren = start_warren(
-        folder, port, "--config", "warren.conf", "--management-port", str(management_port),
-        "--stream-port", str(stream_port),
-    )  # fmt: skip
-    try:
-        yield BrokerEndpoints(
-            host="127.0.0.1", port=port, tls_port=tls_port, management_port=management_port,
-            stream_port=stream_port, stream_tls_port=stream_tls_port,
-        )  # fmt: skip
-    finally:
-        stop(warren.process)
 
 
 @contextlib.contextmanager

@@ -67,9 +67,10 @@ def suite_of(row: dict[str, object]) -> Suite:
     return Suite(**fields)  # type: ignore[arg-type]
 
 
-def excuses() -> list[Excuse]:
-    """Return every excuse in `excuses.toml`."""
-    rows = tomllib.loads((HERE / "excuses.toml").read_text()).get("excuse", [])
+def excuses(*, is_away: bool = False) -> list[Excuse]:
+    """Return the excuses in `excuses.toml`; those in `excuses_away.toml` too if queues are on other nodes."""
+    files = ["excuses.toml", "excuses_away.toml"] if is_away else ["excuses.toml"]
+    rows = [row for file in files for row in tomllib.loads((HERE / file).read_text()).get("excuse", [])]
     return [Excuse(**row) for row in rows]
 
 

@@ -1,7 +1,7 @@
 """Runs third-party clients' own test suites and our client programs against a broker: `make clients`.
 
-Without `--broker` or `--rabbitmq` a Warren of this checkout is started on a free port. The packages of the
-suites are fetched once, from PyPI and npm, into the user's cache.
+Without `--broker` or `--rabbitmq` a Warren of this checkout is started on free ports, with `--away` a cluster
+of three. The packages of the suites are fetched once, from PyPI and npm, into the user's cache.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from tests.clients.harness import brokers, catalogue, running
+from tests.clients.harness import away, brokers, catalogue, running
 from tests.clients.harness.brokers import BrokerEndpoints
 from tests.clients.harness.catalogue import Excuse, Suite
 from tests.clients.harness.outcomes import Verdict, case_of
@@ -27,12 +27,17 @@ def main() -> int:
     """Run the selected suites; returns 1 if a test failed that is not excused."""
     options = parse_arguments()
     chosen = choose(options)
-    excuses = catalogue.excuses()
+    excuses = catalogue.excuses(is_away=options.away)
     with broker_of(options) as broker, ThreadPoolExecutor(options.jobs) as pool:
+        homes = away.QueueHomes("shared", broker) if options.away else None
         pending = [pool.submit(run_suite, suite, broker, excuses, options) for suite in chosen]
         for one in as_completed(pending):
-            show_progress(one.result())
-    verdicts = [one.result() for one in pending]
+            for verdict in one.result():
+                show_progress(verdict)
+        verdicts = [verdict for one in pending for verdict in one.result()]
+        if homes is not None and not all(suite.is_alone for suite in chosen):
+            verdicts.append(homes.verdict())
+            show_progress(verdicts[-1])
     show_table(verdicts)
     if all(verdict.is_good() for verdict in verdicts):
         shutil.rmtree(BROKERS, ignore_errors=True)
@@ -52,8 +57,13 @@ def parse_arguments() -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument("--case", help="one test, by the name that a failure has")
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time; they mostly wait")
-    parser.add_argument("--broker", metavar="URI", help="a broker that already runs")
-    parser.add_argument("--rabbitmq", action="store_true", help="the installed RabbitMQ, on free ports")
+    started = parser.add_mutually_exclusive_group()
+    started.add_argument(
+        "--away", action="store_true",
+        help="three nodes, whose clients are connected to one, and whose queues are on the others",
+    )  # fmt: skip
+    started.add_argument("--broker", metavar="URI", help="a broker that already runs")
+    started.add_argument("--rabbitmq", action="store_true", help="the installed RabbitMQ, on free ports")
     parser.add_argument("--tls-port", type=int, help="where that broker speaks TLS")
     parser.add_argument("--management-port", type=int, help="where that broker has its HTTP API")
     return parser.parse_args()
@@ -68,19 +78,28 @@ def choose(options: argparse.Namespace) -> list[Suite]:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(known)}")
     if names:
         return [known[name] for name in names]
-    usual = [suite for suite in known.values() if not suite.is_long and options.part.has_gate]
-    return usual + options.part.chosen([suite for suite in known.values() if suite.is_long])
+    usual = [suite for suite in known.values() if not suite.is_long]
+    if options.away:
+        return options.part.chosen(usual)
+    return (usual if options.part.has_gate else []) + options.part.chosen(
+        [suite for suite in known.values() if suite.is_long]
+    )
 
 
 def run_suite(
     suite: Suite, broker: BrokerEndpoints, excuses: list[Excuse], options: argparse.Namespace
-) -> Verdict:
-    """Run a suite against `broker`, or against a broker of its own if it must be alone and none was given."""
+) -> list[Verdict]:
+    """Run a suite against `broker`, or against a broker of its own if it must be alone and none was given.
+
+    With `--away` such a suite also has a verdict about where its queues were.
+    """
     test = options.case.partition(" ")[2] if options.case else ""
     if options.broker or not suite.is_alone:
-        return running.run_suite(suite, broker, excuses, test)
+        return [running.run_suite(suite, broker, excuses, test)]
     with started(options, suite.name, *suite.settings) as own:
-        return running.run_suite(suite, own, excuses, test)
+        homes = away.QueueHomes(suite.name, own) if options.away else None
+        verdict = running.run_suite(suite, own, excuses, test)
+        return [verdict] if homes is None else [verdict, homes.verdict()]
 
 
 @contextlib.contextmanager
@@ -96,7 +115,9 @@ def broker_of(options: argparse.Namespace) -> Iterator[BrokerEndpoints]:
 def started(
     options: argparse.Namespace, name: str, *lines: str
 ) -> contextlib.AbstractContextManager[BrokerEndpoints]:
-    """Start a Warren, or a RabbitMQ if that was selected."""
+    """Start a Warren, or a RabbitMQ or a cluster if that was selected."""
+    if options.away:
+        return away.started_cluster(BROKERS / f"cluster-{name}", *lines)
     if options.rabbitmq:
         return brokers.started_rabbitmq(BROKERS / f"rabbitmq-{name}", *lines)
     return brokers.started_warren(BROKERS / f"warren-{name}", *lines)

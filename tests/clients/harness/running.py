@@ -99,7 +99,8 @@ def prepared(suite: Suite, broker: BrokerEndpoints) -> tuple[list[str], Path]:
         plugin = ["--require", str(PLUGINS / suite.plugin)] if suite.plugin else []
         if suite.kind == "mocha":
             mocha = fetching.node_packages(*suite.requirements) / "mocha" / "bin" / "mocha.js"
-            return ["node", str(mocha), "--exit", *plugin, *without_left_out(suite), *tests], folder
+            limit = f"--timeout={TEST_S_MAX * 1000}"  # mocha's 2 s are little on a machine that is busy
+            return ["node", str(mocha), "--exit", limit, *plugin, *without_left_out(suite), *tests], folder
         return ["node", *plugin, "--test", "--test-concurrency=1", "--test-timeout=20000", *tests], folder
     python = str(fetching.environment_of(suite))
     plugin = ["-p", suite.plugin] if suite.plugin else []
@@ -166,6 +167,10 @@ def environment(suite: Suite, broker: BrokerEndpoints, command: list[str]) -> di
         "management_port": broker.management_port or 1,
         "stream_host": certificates.node_host() or "localhost",
         "stream_port": broker.stream_port or 1,
+        "stream_nodes": ";".join(
+            f"{certificates.node_host() or 'localhost'}:{port}"
+            for port in (broker.stream_port or 1, *broker.other_stream_ports)
+        ),
         "stream_tls_port": broker.stream_tls_port or 1,
         "python": sys.executable,
     }
