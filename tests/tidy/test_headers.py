@@ -19,6 +19,8 @@ class Header:
     def __init__(self, path: Path) -> None:
         self.bases: dict[str, str | None] = {}
         self.attributes: dict[str, set[str]] = {}
+        # Those that only compiled code can store.
+        self.closed: dict[str, set[str]] = {}
         self.methods: dict[str, set[str]] = {}
         self.names: set[str] = set()
         self.imported: dict[str, Path] = {}
@@ -31,17 +33,21 @@ class Header:
                 owner = found[1]
                 self.bases[owner] = found[2]
                 self.attributes[owner] = set()
+                self.closed[owner] = set()
                 self.methods[owner] = set()
             elif found := MEMBER.match(line.strip()):
-                self._declare(owner if line.startswith(" ") else "", found[1])
+                is_public = " public " in line
+                self._declare(owner if line.startswith(" ") else "", found[1], is_public=is_public)
 
-    def _declare(self, owner: str, declaration: str) -> None:
+    def _declare(self, owner: str, declaration: str, *, is_public: bool) -> None:
         function = FUNCTION.search(declaration)
         if function:
             (self.methods[owner] if owner else self.names).add(function[1])
             return
         names = {part.split()[-1].lstrip("*") for part in declaration.split("=")[0].split(",")}
         (self.attributes[owner] if owner else self.names).update(names)
+        if owner and not is_public:
+            self.closed[owner] |= names
 
     def known_attributes(self, owner: str) -> set[str] | None:
         """Attributes of the class and its bases; None if a base is not in this project."""
@@ -51,6 +57,12 @@ class Header:
         home = self if base in self.bases else header(self.imported[base]) if base in self.imported else None
         inherited = home.known_attributes(base) if home else None
         return None if inherited is None else self.attributes[owner] | inherited
+
+    def closed_attributes(self, owner: str) -> set[str]:
+        """Attributes of the class and its bases, as far as they are known, that only compiled code stores."""
+        base = self.bases[owner]
+        home = self if base in self.bases else header(self.imported[base]) if base in self.imported else None
+        return self.closed[owner] | (home.closed_attributes(base) if home and base else set())
 
 
 @cache
@@ -67,9 +79,9 @@ def classes(path: Path) -> dict[str, ast.ClassDef]:
     return {node.name: node for node in tree(path).body if isinstance(node, ast.ClassDef)}
 
 
-def assigned_on_self(node: ast.ClassDef) -> set[str]:
-    """The attributes that the methods store on `self`, and those of the class body."""
-    stored = {
+def stored_on_self(node: ast.ClassDef) -> set[str]:
+    """The attributes that the methods store on `self`."""
+    return {
         child.attr
         for child in ast.walk(node)
         if isinstance(child, ast.Attribute)
@@ -77,6 +89,10 @@ def assigned_on_self(node: ast.ClassDef) -> set[str]:
         and isinstance(child.value, ast.Name)
         and child.value.id == "self"
     }
+
+
+def assigned_on_self(node: ast.ClassDef) -> set[str]:
+    """The attributes that the methods store on `self`, and those of the class body."""
     slots = {
         element.value
         for statement in node.body
@@ -87,7 +103,7 @@ def assigned_on_self(node: ast.ClassDef) -> set[str]:
     annotated = {
         ast.unparse(statement.target) for statement in node.body if isinstance(statement, ast.AnnAssign)
     }
-    return stored | slots | annotated
+    return stored_on_self(node) | slots | annotated
 
 
 def test_every_header_is_beside_its_module() -> None:
@@ -121,6 +137,20 @@ def test_every_attribute_that_a_compiled_class_stores_is_declared() -> None:
                 setters = {child.name for child in ast.walk(node) if isinstance(child, ast.FunctionDef)}
                 missing = assigned_on_self(node) - declared - setters - {"__dict__", "__weakref__"}
                 found += [f"{place(path)}: {name}.{one} is not declared" for one in sorted(missing)]
+    assert not found, report(found)
+
+
+def test_an_interpreted_class_stores_no_attribute_that_only_its_compiled_base_can_store() -> None:
+    compiled = {name: header(path) for path in headers() for name in header(path).bases}
+    found = []
+    for path in files():
+        if path.suffix != ".py" or path.with_suffix(".pxd").exists():
+            continue
+        for name, node in classes(path).items():
+            for base in (ast.unparse(one) for one in node.bases):
+                closed = compiled[base].closed_attributes(base) if base in compiled else set()
+                stored = sorted(stored_on_self(node) & closed)
+                found += [f"{place(path)}: {name} stores {one} of {base}" for one in stored]
     assert not found, report(found)
 
 

@@ -173,10 +173,6 @@ class RemoteQueue(VhostQueue):
 
     # --- what the metadata say ------------------------------------------------------------------------
 
-    def apply_settings(self, settings: QueueSettings) -> None:
-        """Show `settings`, which the home obeys."""
-        self.settings = settings
-
     def pause(self) -> None:
         """Show that it is paused; its home pauses it."""
         self._is_paused = True

@@ -7,7 +7,6 @@ is down. Nothing that is stored is read or released, so that the next start find
 from collections.abc import Iterator
 
 from warren.errors import NotFound
-from warren.model.arguments import QueueSettings
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message
 from warren.queues.local import LocalQueue
@@ -140,10 +139,6 @@ class FailedQueue(LocalQueue):
 
     # --- what the metadata say --------------------------------------------------------------------
 
-    def apply_settings(self, settings: QueueSettings) -> None:
-        """Note `settings`."""
-        self.settings = settings
-
     def pause(self) -> None:
         """Do nothing: it delivers nothing."""
 
@@ -152,7 +147,7 @@ class FailedQueue(LocalQueue):
 
     def delete(self) -> int:
         """Note that it was deleted; what it has stored is dropped at the next start."""
-        self.is_deleted = True
+        self.abandon()
         return 0
 
     def _refusal(self) -> NotFound:

@@ -117,7 +117,7 @@ class VhostQueue(Queue):
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Use `settings` from now on: the declared arguments merged with the policies that match."""
-        raise NotImplementedError
+        self.settings = settings
 
     def shrink(self) -> None:
         """Page out messages that exceed the memory limit of a queue."""
