@@ -180,10 +180,14 @@ GOT_AGAIN: Final[dict[str, tuple[Any, ...]]] = {
 OBEYED: Final[dict[str, int]] = {"q?if-unused=true": 204, "q?if-empty=true": 404}
 # RabbitMQ 4 has these routes, and so has Warren.
 LATER_ROUTES: Final = {"rabbitmq": 404, "warren": 200}
-# Valid in RabbitMQ 4, as in LIMIT_VALUES: policies for queues of a type, no limit, and the size of a group
-# in a cluster.
+# Valid in RabbitMQ 4, as in LIMIT_VALUES: policies for queues of a type, no limit, the size of a group in a
+# cluster, and what is refused or dropped when a queue is full, in operator policies too.
 VALID_APPLY_TO: Final = ("quorum_queues", "classic_queues")
-VALID_POLICIES: Final[tuple[dict[str, Any], ...]] = ({"delivery-limit": -1}, {"target-group-size": 3})
+VALID_POLICIES: Final[tuple[dict[str, Any], ...]] = (
+    {"delivery-limit": -1},
+    {"target-group-size": 3},
+    {"overflow": "reject-publish"},
+)
 # RabbitMQ 4 reads the field `default_queue_type`, which it shows; so does Warren.
 DEFAULT_TYPE: Final = {"rabbitmq": "undefined", "warren": "quorum"}
 # RabbitMQ skips an entry of definitions that it cannot declare, and says that all were imported. Here nothing
