@@ -56,7 +56,7 @@ LEFT_OUT = re.compile(r"\b(\d+) deselected\b")
 # more, single tests waited for a processor until their time limits.
 LANES = 2
 # Those that take longest are begun first, so that none is left alone at the end.
-LONGEST = ["integration", "clients", "spark", "unit", "sim", "browser", "mutation"]
+LONGEST = ["integration", "clients", "cluster", "spark", "unit", "sim", "browser", "mutation"]
 # The lines about failures that are shown at the end, beside the table; all of them are in a file.
 FAILURE_LINES_MAX, REASONS_SHOWN_MAX = 20, 8
 
