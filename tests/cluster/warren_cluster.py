@@ -72,6 +72,8 @@ class WarrenNode:
             "WARREN_CLUSTER_COOKIE": COOKIE,
             "WARREN_CLUSTER_ADVERTISED_HOST": "127.0.0.1",
             "WARREN_CLUSTER_ADVERTISED_PORT": str(self.advertised),
+            # Links between these nodes log in as guest.
+            "WARREN_LOOPBACK_USERS_GUEST": "false",
             **self.settings,
         }
         self._log_file = self.log.open("ab")
