@@ -52,9 +52,9 @@ OPTIONAL = {
 }
 # The text at the end of pytest's output about tests that were deselected.
 LEFT_OUT = re.compile(r"\b(\d+) deselected\b")
-# Suites that run at a time. Two keep two processors busy, since the longest have several processes; with
-# more, single tests waited for a processor until their time limits.
-LANES = 2
+# Suites that run at a time. Three keep two processors busy: the longest have several processes, but wait for
+# clocks, disks and browsers as much as they work. With two, a third of both processors was idle.
+LANES = 3
 # Those that take longest are begun first, so that none is left alone at the end.
 LONGEST = ["integration", "clients", "cluster", "spark", "unit", "sim", "browser", "mutation"]
 # The lines about failures that are shown at the end, beside the table; all of them are in a file.
