@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from warren.framing.output_listener cimport OutputListener
 from warren.model.message cimport Message
 
 cdef Py_ssize_t _OVERHEAD
@@ -19,7 +20,7 @@ cdef class Outbox:
     cdef public bint is_paused
     cdef readonly Py_ssize_t size
     cdef readonly int64_t total
-    cdef object _output_listener
+    cdef OutputListener _output_listener
     cdef list _pieces
     cdef bint _has_large
     cdef list _confirms

@@ -16,7 +16,8 @@ class Clock:
     def now(self) -> int:
         """Unix time in milliseconds, never less than before."""
         # The body of `_uptime_ms`, inlined: it is called twice for each read.
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS + self._offset_ms
+        uptime_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        return uptime_ns // _NANOSECONDS + self._offset_ms
 
     def follow(self) -> None:
         """Catch up with a wall clock that was set forward; one that was set back is ignored."""

@@ -9,6 +9,7 @@ nothing: its owner is called when the old slot is due, and schedules again.
 import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Protocol
 
 from warren.model.turn import Turn
 
@@ -18,17 +19,13 @@ _EXACTNESS_BITS = 11
 _PRECISION_S = 0.002
 
 
-class DeadlineOwner:
-    """An object with a deadline: `slot` is the time of the call (ms; 0: none) of `expire`."""
+class DeadlineOwner(Protocol):
+    """An object with a deadline: `slot` is the time of the call (ms; 0: none) of `expire`, 0 at first."""
 
-    __slots__ = ("slot",)
-
-    def __init__(self) -> None:
-        self.slot = 0
+    slot: int
 
     def expire(self, now: int) -> None:
         """Called when the slot is due; the owner checks whether anything is due, and schedules again."""
-        raise NotImplementedError
 
 
 class Deadlines:

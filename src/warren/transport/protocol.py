@@ -13,7 +13,7 @@ from warren import limits, limits_relay
 from warren.framing.driven_connection import DrivenConnection
 from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
-from warren.runtime.timers import DeadlineOwner, Deadlines
+from warren.runtime.timers import Deadlines
 from warren.session.peer import Peer
 from warren.transport.flusher import Flusher
 from warren.transport.proxy_protocol import ProxiedEnds
@@ -21,6 +21,11 @@ from warren.transport.sockets import unacknowledged
 
 logger = logging.getLogger("warren.connection")
 
+_READ_SIZE = limits.READ_SIZE_MAX
+_LINK_READ_SIZE = limits_relay.LINK_READ_SIZE_SHARED
+_WORK = limits.WORK_PER_TURN_MAX
+_WORK_ALONE = limits.WORK_SOLE_CLIENT_MAX
+_ALONE_AFTER_MS = limits.SOLE_CLIENT_AFTER_MS
 # The number of checks within the send timeout of a client with pending output.
 _STALL_CHECKS = 8
 # A heartbeat is a frame without a payload (0-9-1 §4.2.7).
@@ -52,6 +57,7 @@ class LoopContext:
         "buffer",
         "deadlines",
         "flusher",
+        "octets",
         "turn",
         "work",
     )
@@ -61,12 +67,13 @@ class LoopContext:
         self.deadlines = Deadlines(loop, turn)
         self.flusher = Flusher(loop)
         # The buffer of all reads; its content is consumed before the next read.
-        self._large = memoryview(bytearray(limits.READ_SIZE_ALONE_MAX))
-        self._small = self._large[: limits.READ_SIZE_MAX]
-        self._smallest = self._large[: limits_relay.LINK_READ_SIZE_SHARED]
-        # The buffer of the last read, and the work that its data may use at once.
+        self.octets = bytearray(limits.READ_SIZE_ALONE_MAX)
+        self._large = memoryview(self.octets)
+        self._small = self._large[:_READ_SIZE]
+        self._smallest = self._large[:_LINK_READ_SIZE]
+        # The part of it for the last read, and the work that its data may use at once.
         self.buffer = self._small
-        self.work = limits.WORK_PER_TURN_MAX
+        self.work = _WORK
         self._last: AmqpProtocol | None = None
         self._alone_since = 0
 
@@ -77,10 +84,10 @@ class LoopContext:
             self._last = reader
             self._alone_since = now
             self.buffer = self._small
-            self.work = limits.WORK_PER_TURN_MAX
-        elif now - self._alone_since >= limits.SOLE_CLIENT_AFTER_MS:
+            self.work = _WORK
+        elif now - self._alone_since >= _ALONE_AFTER_MS:
             self.buffer = self._large
-            self.work = limits.WORK_SOLE_CLIENT_MAX
+            self.work = _WORK_ALONE
         if reader.is_link:
             self.buffer = self._smallest if self.turn.is_shared() else self._small
         return self.buffer
@@ -91,7 +98,7 @@ class LoopContext:
             self.turn.note_client()
 
 
-class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
+class AmqpProtocol(OutputListener, asyncio.BufferedProtocol):
     """The asyncio protocol of one client's socket."""
 
     __slots__ = (
@@ -114,6 +121,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         "is_half_open",
         "is_link",
         "peer",
+        "slot",
     )
 
     def __init__(
@@ -125,7 +133,7 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         send_timeout_ms: int | None = None,
     ) -> None:
         """A client that accepts no output is dropped after `send_timeout_ms`."""
-        DeadlineOwner.__init__(self)
+        self.slot = 0
         self._send_timeout_ms = send_timeout_ms
         # While output is pending: when the client last accepted some; how much it has accepted since output
         # became pending, less what was pending at first; and how much was written to the socket since.
@@ -172,9 +180,10 @@ class AmqpProtocol(OutputListener, DeadlineOwner, asyncio.BufferedProtocol):
         client, loop_context = self._client, self._loop_context
         if client is None or self._is_closing:
             return
+        octets = loop_context.octets
         loop_context.note_read(self, nbytes)
         try:
-            client.receive(bytes(loop_context.buffer[:nbytes]), loop_context.work)
+            client.receive(bytes(octets[:nbytes]), loop_context.work)
         except Exception:
             self._crash()
             return

@@ -8,7 +8,7 @@ from typing import cast
 
 from tests.clock import turn_of
 
-from warren.runtime.timers import DeadlineOwner, Deadlines, PeriodicTimer, Timer, wait
+from warren.runtime.timers import Deadlines, PeriodicTimer, Timer, wait
 
 
 class HandClock:
@@ -68,11 +68,11 @@ class HandLoop:
         return sum(not handle.is_cancelled for handle in self.handles)
 
 
-class Owner(DeadlineOwner):
-    __slots__ = ("__weakref__", "again", "deadlines", "times")
+class Owner:
+    __slots__ = ("__weakref__", "again", "deadlines", "slot", "times")
 
     def __init__(self, deadlines: Deadlines, again: int | None = None) -> None:
-        super().__init__()
+        self.slot = 0
         self.deadlines = deadlines
         self.again = again
         self.times: list[int] = []

@@ -11,7 +11,6 @@ from typing import Protocol, cast
 from warren.cluster.link_connection import LinkConnection, LinkSocket
 from warren.limits import LINGER_MS
 from warren.limits_cluster import CLUSTER_OUTPUT_SIZE
-from warren.runtime.timers import DeadlineOwner
 from warren.transport.protocol import LoopContext
 
 logger = logging.getLogger("warren.cluster")
@@ -30,12 +29,12 @@ class LinkRegistry(Protocol):
         """Called when the socket was closed."""
 
 
-class LinkProtocol(LinkSocket, DeadlineOwner, asyncio.BufferedProtocol):
+class LinkProtocol(LinkSocket, asyncio.BufferedProtocol):
     """The asyncio protocol of one socket between two nodes."""
 
     def __init__(self, registry: LinkRegistry, loop_context: LoopContext, buffer: memoryview) -> None:
         """`buffer` is that of all reads; its content is consumed before the next one."""
-        DeadlineOwner.__init__(self)
+        self.slot = 0
         self._registry = registry
         self._loop_context = loop_context
         self._buffer = buffer
