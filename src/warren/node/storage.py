@@ -9,7 +9,6 @@
 """
 
 import asyncio
-import errno
 import logging
 import os
 import shutil
@@ -23,15 +22,14 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from warren.flow.credit import PublishCredit
 from warren.limits import QUEUE_MEMORY_MAX
 from warren.management.managed_node import Loss
 from warren.metadata.incarnation import NODE_ALONE
 from warren.metadata.machine import Metadata
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QUORUM
-from warren.model.confirm_listener import ConfirmListener
 from warren.node.known_stores import KnownStores
+from warren.node.loop_store_port import LoopStorePort
 from warren.node.loss_file import LossFile
 from warren.node.quarantine import Quarantine
 from warren.node.recovery_log import RecoveryProgress, StreamDamageLog
@@ -43,7 +41,6 @@ from warren.runtime.file_writer import IS_AVAILABLE, FileWriter
 from warren.runtime.locked_directory import make_directory
 from warren.runtime.memory_disk import MemoryDisk
 from warren.runtime.randomness import random_bytes
-from warren.runtime.supervisor import contain
 from warren.runtime.timers import PeriodicTimer
 from warren.runtime.worker_thread import WorkerThread
 from warren.session.vhost_services import VhostServices
@@ -55,7 +52,6 @@ from warren.store.reach import ReachFile, StoreReach
 from warren.store.recovered_queue import RecoveredQueue
 from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_erased, open_store
 from warren.store.segment import StoreFileError
-from warren.store.store_port import StorePort
 from warren.store.stores import Stores
 from warren.store.streams.recovery import RecoveredStreams, open_streams
 from warren.store.streams.stream_log import StreamLogDependencies
@@ -65,15 +61,8 @@ logger = logging.getLogger("warren.storage")
 
 _TRANSIENT = "transient"
 _STAGED = "staged"
-# Interval at which a batch that found no room on the disk is retried.
-_RETRY_S = 1.0
-# How long the records of settled messages may wait to be written, unless a record follows that a client waits
-# for.
-_SETTLED_S = 0.02
 # Interval at which queues release the memory of messages that have been written since.
 _MAINTENANCE_S = 1.0
-# Errors of a system without a free file descriptor.
-_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 # The consequence of a full disk, for the message store and the stream store of a virtual host.
 _NO_CONFIRMS = "publishers to vhost '%s' get no confirms until more is available"
 _NO_PAGING = (
@@ -130,7 +119,7 @@ class _StoreHandle(Struct, Generic[S]):
 
     store: S
     disk: DirectoryDisk
-    port: "_LoopStorePort"
+    port: LoopStorePort
 
 
 class Storage:
@@ -212,7 +201,7 @@ class Storage:
         missing = self._known.missing(name, path, numbers | streams)
         for folder in (self.path, path, path / _STAGED, path / STREAMS, self._reached_path):
             make_directory(folder)
-        port = _LoopStorePort(self._loop, name, failed, _NO_CONFIRMS)
+        port = LoopStorePort(self._loop, name, failed, _NO_CONFIRMS)
         disk = self._disk(path, port)
         reach_disk = self._disk(self._reached_path, port)
         started = time.monotonic()
@@ -233,9 +222,9 @@ class Storage:
             recovered = open_store(disk, port, dependencies)
             (path / NAME).write_text(name + "\n", "utf-8", "surrogateescape")
             transient = self._transient_store(
-                path / _TRANSIENT, _LoopStorePort(self._loop, name, failed, _NO_PAGING)
+                path / _TRANSIENT, LoopStorePort(self._loop, name, failed, _NO_PAGING)
             )
-            opened = self._streams(name, streams, _LoopStorePort(self._loop, name, failed, _NO_CONFIRMS))
+            opened = self._streams(name, streams, LoopStorePort(self._loop, name, failed, _NO_CONFIRMS))
             reach.opened(recovered.store.written)
             self._known.add(name)
         except BaseException:
@@ -270,12 +259,12 @@ class Storage:
             is_older_accepted=self._is_older_accepted,
         )
 
-    def _disk(self, path: Path, port: "_LoopStorePort") -> DirectoryDisk:
+    def _disk(self, path: Path, port: LoopStorePort) -> DirectoryDisk:
         """Return the directory `path` as a disk whose writes are all synced."""
-        return DirectoryDisk(path, self._loop, self._worker, writer=self._writer, guard=port.guard)
+        return DirectoryDisk(path, self._loop, self._worker, writer=self._writer, job_ended=port.job_ended)
 
     def _streams(
-        self, name: str, numbers: set[int], port: "_LoopStorePort"
+        self, name: str, numbers: set[int], port: LoopStorePort
     ) -> "tuple[list[StoreFileError], _StoreHandle[StreamStore]]":
         """Open the streams of `name` with these `numbers`; also returns their damage."""
         path = self.path_of(name) / STREAMS
@@ -288,11 +277,11 @@ class Storage:
             raise
         return opened.damage, _StoreHandle(opened.store, disk, port)
 
-    def _transient_store(self, path: Path, port: "_LoopStorePort") -> "_StoreHandle[MessageStore]":
+    def _transient_store(self, path: Path, port: LoopStorePort) -> "_StoreHandle[MessageStore]":
         """Create a store for transient messages in `path`, erasing what an earlier start left."""
         path.mkdir(exist_ok=True)
         port.is_transient = True
-        disk = DirectoryDisk(path, self._loop, self._spiller, guard=port.guard, is_synced=False)
+        disk = DirectoryDisk(path, self._loop, self._spiller, job_ended=port.job_ended, is_synced=False)
         try:
             store = port.store = open_erased(disk, port, random_bytes)
         except BaseException:
@@ -451,105 +440,12 @@ class Storage:
         return aside
 
 
-class _LoopStorePort(StorePort):
-    """Commits at the end of a loop turn, retries when the disk was full, and withdraws publish credit."""
-
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        name: str,
-        on_failed: Callable[[Exception], None],
-        when_full: str,
-    ) -> None:
-        self._loop = loop
-        self._name = name
-        self._on_failed = on_failed
-        self._when_full = when_full
-        self.store: MessageStore | StreamStore | None = None
-        # Of the virtual host, once it is running.
-        self.credit: PublishCredit | None = None
-        # Logs and counts what is no error of the store.
-        self.note_failure: Callable[[str, Exception], None] | None = None
-        self._is_behind = False
-        # True while a delayed commit of settled messages is scheduled.
-        self._is_settling = False
-        # True for the store of transient messages.
-        self.is_transient = False
-        self.is_full = False
-        # True when the store is closed or has failed: later events are ignored.
-        self.is_over = False
-        # The exception that ended the store.
-        self.failure: Exception | None = None
-
-    def commit_due(self) -> None:
-        self._loop.call_soon(self.guard, self._commit)
-
-    def commit_due_later(self) -> None:
-        if not self._is_settling:
-            self._is_settling = True
-            self._loop.call_later(_SETTLED_S, self.guard, self._settle)
-
-    def failed(self, error: OSError, is_full: bool) -> None:
-        if not is_full:
-            self._fail(error)
-            return
-        if not self.is_full:
-            self.is_full = True
-            logger.error("%s: %s: %s", missing_resource(error), self._when_full % self._name, error)
-        self._loop.call_later(_RETRY_S, self.guard, self._retry)
-
-    def recovered(self) -> None:
-        self.is_full = False
-        logger.info("vhost '%s': messages can be written to disk again", self._name)
-
-    def fell_behind(self) -> None:
-        if self.credit is not None and not self._is_behind:
-            self._is_behind = True
-            self.credit.spend(for_all=self.is_transient)
-
-    def caught_up(self) -> None:
-        if self.credit is not None and self._is_behind:
-            self._is_behind = False
-            self.credit.renew(for_all=self.is_transient)
-
-    def listener_failed(self, listener: ConfirmListener, error: Exception) -> None:
-        if self.note_failure is None:
-            raise error
-        self.note_failure(f"a confirm to {type(listener).__name__} in vhost '{self._name}' has failed", error)
-
-    def unreadable(self, error: OSError | StoreFileError) -> None:
-        self._fail(error)
-
-    def guard(self, action: Callable[[], None]) -> None:
-        """Call `action` unless the store has ended; an unexpected exception ends the store."""
-        if not self.is_over:
-            contain(action, self._fail)
-
-    def _commit(self) -> None:
-        assert self.store is not None
-        self.store.commit()
-
-    def _settle(self) -> None:
-        self._is_settling = False
-        self._commit()
-
-    def _retry(self) -> None:
-        assert self.store is not None
-        self.store.retry()
-
-    def _fail(self, error: Exception) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self.failure = error
-            self._on_failed(error)
-
-
 class InMemoryStreams:
     """The streams of one virtual host without a data directory. Belongs to the running loop."""
 
     def __init__(self, name: str) -> None:
         loop = asyncio.get_running_loop()
-        port = _LoopStorePort(loop, name, _raise, _NO_CONFIRMS)
+        port = LoopStorePort(loop, name, _raise, _NO_CONFIRMS)
         self.store = _opened_streams(name, MemoryDisk(loop), port, set()).store
         self._maintenance = PeriodicTimer(loop, _MAINTENANCE_S, lambda: self.store.maintain(wall_ms()))
 
@@ -564,7 +460,7 @@ def _raise(error: Exception) -> None:
 
 
 def _opened_streams(
-    name: str, disk: Disk, port: _LoopStorePort, numbers: set[int], *, losses: LossFile | None = None
+    name: str, disk: Disk, port: LoopStorePort, numbers: set[int], *, losses: LossFile | None = None
 ) -> RecoveredStreams:
     """Return the streams with these `numbers` that have files on `disk`."""
     report = StreamDamageLog(name, losses).report
@@ -572,11 +468,6 @@ def _opened_streams(
     opened = open_streams(files, port, numbers.__contains__)
     port.store = opened.store
     return opened
-
-
-def missing_resource(error: OSError) -> str:
-    """Return the resource that is exhausted: disk space or file descriptors."""
-    return "no free file descriptors" if error.errno in _NO_DESCRIPTOR else "the disk is full"
 
 
 def _extent(loss: Loss) -> str:

@@ -35,7 +35,8 @@ from warren.model.coroutine_driver import Later
 from warren.model.turn import Turn
 from warren.node.errors import BootRefused
 from warren.node.expiry import VhostExpiry
-from warren.node.storage import InMemoryStreams, Storage, VhostStore, is_full, missing_resource
+from warren.node.loop_store_port import missing_resource
+from warren.node.storage import InMemoryStreams, Storage, VhostStore, is_full
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
 from warren.runtime.supervisor import (

@@ -31,14 +31,20 @@ _ZEROS = bytes(1 << 20)
 # The number of files kept open for writing, and for reading.
 _OPEN_FILES_MAX = 8
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+JobEnded = Callable[[OnDone, OSError | None], None]
 
 
 class DirectoryDisk:
     """An existing directory; `worker` runs the jobs, one at a time, or `writer` those that it supports.
 
-    Callbacks run in the loop inside `guard`, which handles their exceptions. With `is_synced` False nothing
-    is synced, for files that no start reads.
+    The end of a job is passed to `job_ended` in the loop, with the callback and the error: it handles the
+    exceptions of the callback. With `is_synced` False nothing is synced, for files that no start reads.
     """
+
+    __slots__ = (
+        "_directory", "_done", "_files", "_is_closed", "_is_synced", "_is_writing", "_job", "_job_ended",
+        "_loop", "_noted", "_on_written", "_read_from", "_steps", "_worker", "_writer",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -47,7 +53,7 @@ class DirectoryDisk:
         worker: WorkerThread,
         *,
         writer: FileWriter | None = None,
-        guard: Callable[[Callable[[], None]], None] = lambda action: action(),
+        job_ended: JobEnded | None = None,
         is_synced: bool = True,
     ) -> None:
         self._loop = loop
@@ -56,7 +62,11 @@ class DirectoryDisk:
         # True while the writer has a job of this directory; and the callback for when it is done.
         self._is_writing = False
         self._on_written: Callable[[], None] | None = None
-        self._guard = guard
+        self._job_ended = job_ended or _call
+        # The job of the writer, the steps that it was made of, and the callback for its end.
+        self._job: FileJob | None = None
+        self._steps: Sequence[DiskStep] = ()
+        self._done: OnDone | None = None
         self._is_synced = is_synced
         self._files: dict[str, int] = {}
         # Descriptors for reading. Only the reader adds and evicts entries; the thread of the jobs removes
@@ -135,10 +145,13 @@ class DirectoryDisk:
         writer = self._writer
         if writer is not None:
             # No job is in progress, so no thread uses these files.
-            job = job_of(steps, self._directory, self._files, is_synced=self._is_synced)
+            job = job_of(steps, self._directory, self._files, self._is_synced)
             if job is not None:
                 self._is_writing = True
-                writer.do(job, partial(self._written, steps, job, done))
+                self._job = job
+                self._steps = steps
+                self._done = done
+                writer.do(job, self._written)
                 return
         self._worker.do(partial(self._perform_and_tell, steps, done))
 
@@ -167,11 +180,17 @@ class DirectoryDisk:
             name = type(unexpected).__name__
             logger.exception("unexpected %s in a job of the disk", name)
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
-        self._loop.call_soon_threadsafe(self._guard, partial(done, error))
+        self._loop.call_soon_threadsafe(self._job_ended, done, error)
 
-    def _written(self, steps: Sequence[DiskStep], job: FileJob, done: OnDone, end: WriteEnd) -> None:
+    def _written(self, end: WriteEnd) -> None:
         """Handle the end of a job of the writer."""
         number, failed, opened = end
+        job, steps, done = self._job, self._steps, self._done
+        assert job is not None
+        assert done is not None
+        self._job = None
+        self._steps = ()
+        self._done = None
         self._is_writing = False
         for name in job.replaced:
             self._forget(name)
@@ -185,7 +204,7 @@ class DirectoryDisk:
             self._worker.do(partial(self._perform_and_tell, steps, done))
         else:
             error = OSError(number, os.strerror(number), job.names[failed] or None) if number else None
-            self._guard(partial(done, error))
+            self._job_ended(done, error)
         if self._on_written is not None and not self._is_writing:
             self._on_written()
 
@@ -268,6 +287,10 @@ class DirectoryDisk:
         _close(self._files, name)
         _close(self._read_from, name)
         _close(self._noted, name)
+
+
+def _call(done: OnDone, error: OSError | None) -> None:
+    done(error)
 
 
 def _close(files: dict[str, int], name: str) -> None:

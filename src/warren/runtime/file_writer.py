@@ -7,9 +7,7 @@ the compiled version only; otherwise `WorkerThread` does these jobs.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable, Sequence
 
 from warren.store.disk import DeleteFile, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
@@ -28,20 +26,28 @@ OnWritten = Callable[[WriteEnd], None]
 _OPEN, _WRITE, _SYNC, _SYNC_NAMES, _RENAME, _DELETE = range(6)
 
 
-class FileJob(Struct):
+class FileJob:
     """Steps in one directory, as the thread performs them, and what they do to its descriptors."""
 
-    steps: list[tuple[object, ...]] = []
-    # The file that each step is about; "" for the directory.
-    names: list[str] = []
-    # The files that were given another name or removed: descriptors of before are not theirs.
-    replaced: list[str] = []
-    # The files for which a descriptor is opened; "" if the file is replaced afterwards.
-    opened: list[str] = []
+    __slots__ = ("names", "opened", "replaced", "steps")
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[object, ...]] = []
+        # The file that each step is about; "" for the directory.
+        self.names: list[str] = []
+        # The files that were given another name or removed: descriptors of before are not theirs.
+        self.replaced: list[str] = []
+        # The files for which a descriptor is opened; "" if the file is replaced afterwards.
+        self.opened: list[str] = []
+
+    def add(self, name: str, step: tuple[object, ...]) -> None:
+        """Add `step`, which is about the file `name`."""
+        self.names.append(name)
+        self.steps.append(step)
 
 
 def job_of(
-    steps: Sequence[DiskStep], directory: int, files: Mapping[str, int], *, is_synced: bool
+    steps: Sequence[DiskStep], directory: int, files: dict[str, int], is_synced: bool
 ) -> FileJob | None:
     """Translate `steps` in the open `directory`, of which `files` has descriptors; None if it cannot be done.
 
@@ -50,52 +56,51 @@ def job_of(
     job = FileJob()
     known = dict(files)
     for step in steps:
-        match step:
-            case WriteFile(name, at, list(chunks)):
-                file = _file_of(job, known, directory, name)
-                _add(job, name, _WRITE, file, at, chunks)
-            case SyncFile() | SyncDirectory() if not is_synced:
-                pass
-            case SyncFile(name):
-                _add(job, name, _SYNC, _file_of(job, known, directory, name))
-            case SyncDirectory():
-                _add(job, "", _SYNC_NAMES, directory)
-            case RenameFile(old, new):
-                _add(job, old, _RENAME, directory, old, new)
-                _replace(job, known, old, new)
-            case DeleteFile(name):
-                _add(job, name, _DELETE, directory, name)
-                _replace(job, known, name)
-            case _:
+        # Nearly all jobs are one write and its sync: `match` would look up the classes again for each step.
+        if isinstance(step, WriteFile):
+            if not isinstance(step.chunks, list):
                 return None
+            file = _file_of(job, known, directory, step.name)
+            job.add(step.name, (_WRITE, file, step.at, step.chunks))
+        elif isinstance(step, SyncFile):
+            if is_synced:
+                job.add(step.name, (_SYNC, _file_of(job, known, directory, step.name)))
+        elif isinstance(step, SyncDirectory):
+            if is_synced:
+                job.add("", (_SYNC_NAMES, directory))
+        elif isinstance(step, RenameFile):
+            job.add(step.old, (_RENAME, directory, step.old, step.new))
+            _replace(job, known, step.old)
+            _replace(job, known, step.new)
+        elif isinstance(step, DeleteFile):
+            job.add(step.name, (_DELETE, directory, step.name))
+            _replace(job, known, step.name)
+        else:
+            return None
     return job
-
-
-def _add(job: FileJob, name: str, *step: object) -> None:
-    job.names.append(name)
-    job.steps.append(step)
 
 
 def _file_of(job: FileJob, known: dict[str, int], directory: int, name: str) -> int:
     """The descriptor of `name`, or what stands for it in `write_thread.c` if the job opens it."""
     file = known.get(name)
     if file is None:
-        _add(job, name, _OPEN, directory, name)
+        job.add(name, (_OPEN, directory, name))
         file = known[name] = ~len(job.opened)
         job.opened.append(name)
     return file
 
 
-def _replace(job: FileJob, known: dict[str, int], *names: str) -> None:
-    for name in names:
-        file = known.pop(name, 0)
-        if file < 0:
-            job.opened[~file] = ""
-    job.replaced += names
+def _replace(job: FileJob, known: dict[str, int], name: str) -> None:
+    file = known.pop(name, 0)
+    if file < 0:
+        job.opened[~file] = ""
+    job.replaced.append(name)
 
 
 class FileWriter:
     """Does jobs one after the other until `close`; belongs to `loop`."""
+
+    __slots__ = ("_jobs", "_loop", "_thread")
 
     def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -123,7 +128,8 @@ class FileWriter:
         result = self._thread.result()
         if result is None:
             return
-        _, done = self._jobs.popleft()
+        done = self._jobs.popleft()[1]
         if self._jobs:
-            self._thread.submit(self._jobs[0][0].steps)
+            following = self._jobs[0][0]
+            self._thread.submit(following.steps)
         done(result)

@@ -15,7 +15,6 @@ whatever an entry describes and is not found was lost.
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 from struct import Struct
 
 import msgspec
@@ -91,10 +90,12 @@ class Catalog:
 
     def note(self, key: int, entry: CatalogEntry) -> None:
         """Record that what `entry` describes was synced. Errors are ignored: the old entry stays valid."""
-        at, data = self._turn(key, entry, is_kept=True)
+        at, data = self._turn(key, entry, True)
         self.entries[key] = entry
-        with suppress(OSError):
+        try:
             self._disk.note(self._name, at, data)
+        except OSError:
+            return
 
     def put(self, key: int, entry: CatalogEntry) -> list[DiskStep]:
         """The steps that replace the entry of `key`; the new entry may describe less than the old one."""
@@ -112,10 +113,10 @@ class Catalog:
 
     def _both(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> list[DiskStep]:
         """The steps that write both slots of `key`, so that a later torn write cannot reveal an old entry."""
-        turns = [self._turn(key, entry, is_kept=is_kept) for _ in range(_SLOTS)]
+        turns = [self._turn(key, entry, is_kept) for _ in range(_SLOTS)]
         return [WriteFile(self._name, at, [data]) for at, data in turns]
 
-    def _turn(self, key: int, entry: CatalogEntry, *, is_kept: bool) -> tuple[int, bytes]:
+    def _turn(self, key: int, entry: CatalogEntry, is_kept: bool) -> tuple[int, bytes]:
         """The place of the next slot of `key` and its encoded content."""
         place = self._places.get(key)
         if place is None:

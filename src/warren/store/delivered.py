@@ -37,6 +37,7 @@ _ENTRY_SIZE = _ENTRY.size + _CHECKSUM_SIZE
 _EMPTY = bytes(_ENTRY_SIZE)
 _FILE_SIZE = 4096
 _LEVEL_SHIFT = 56
+_AHEAD_MAX = DELIVERED_AHEAD_MAX
 
 
 class Delivered:
@@ -110,12 +111,12 @@ class Delivered:
             return
         if ahead > 1:
             self._ahead[cursor] = None
-        cursor.ahead = min(2 * ahead, DELIVERED_AHEAD_MAX)
+        cursor.ahead = min(2 * ahead, _AHEAD_MAX)
 
     def take_back(self) -> None:
         """Write exact entries for all cursors that are ahead; called when no batch is in progress."""
         while self._ahead:
-            cursor, _ = self._ahead.popitem()
+            cursor = self._ahead.popitem()[0]
             cursor.ahead = 1
             if cursor.reserved > cursor.delivered_up_to and not cursor.is_dropped:
                 self._note(cursor, cursor.delivered_up_to)

@@ -2,13 +2,14 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from warren.model.confirm_listener cimport ConfirmListener
+from warren.store.store_port cimport StorePort
 
 cdef Py_ssize_t _PENDING_SIZE_MAX
 
 @cython.final
 cdef class GroupCommit:
     cdef object _disk
-    cdef object _port
+    cdef StorePort _port
     cdef object _source
     cdef bint _is_announced
     cdef readonly bint is_announced_for_later

@@ -4,12 +4,14 @@ from libc.stdint cimport int64_t, uint64_t
 from warren.model.confirm_listener cimport ConfirmListener
 from warren.model.message cimport StoredMessage
 from warren.store.cursor cimport QueueCursor
+from warren.store.delivered cimport Delivered
 from warren.store.group_commit cimport GroupCommit
 from warren.store.group_records cimport GroupRecords
 from warren.store.segment_log cimport SegmentLog
 from warren.store.message_reader cimport MessageReader
 from warren.store.record cimport encode_reference, encode_run
 from warren.store.segment cimport Segment, slot_of
+from warren.store.store_port cimport StorePort
 
 cdef int _SEGMENT_SHIFT
 cdef int _AHEAD_KEPT
@@ -21,9 +23,9 @@ cdef int64_t _MESSAGE_OVERHEAD
 cdef class MessageStore:
     cdef object _disk
     cdef SegmentLog _log
-    cdef object _delivered
+    cdef Delivered _delivered
     cdef readonly dict segments
-    cdef object _port
+    cdef StorePort _port
     cdef MessageReader _reader
     cdef GroupCommit _commits
     cdef list _pending

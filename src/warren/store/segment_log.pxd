@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from warren.model.message cimport StoredMessage
+from warren.store.catalog cimport Catalog
 from warren.store.record cimport encode, encode_message, message_record_size
 from warren.store.segment cimport Segment
 
@@ -16,7 +17,7 @@ cdef class SegmentLog:
     cdef readonly dict segments
     cdef readonly Segment last
     cdef bint _is_erased
-    cdef object _catalog
+    cdef Catalog _catalog
     cdef list _rolled
     cdef object _random_bytes
     cdef list _spares

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.node.test_broker import QUICK, connect, frame, say
 
+import warren.node.storage as storage_module
 from warren.limits import QUEUE_MEMORY_MAX, QUEUES_SHRUNK_PER_TURN, RECOVERED_PER_TURN
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
 from warren.metadata.incarnation import FIRST_INCARNATION
@@ -21,8 +22,9 @@ from warren.node.errors import BootRefused
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.node_identity import NodeIdentity
 from warren.runtime.clock import Clock
-from warren.runtime.disk import DirectoryDisk
-from warren.store.disk import DiskStep
+from warren.store.disk import Disk
+from warren.store.recovery import RecoveredStore, RecoveryDependencies, open_store
+from warren.store.store_port import StorePort
 from warren.wire.methods import ChannelOpen, QueueDeclare
 
 ERROR = OSError(5, "Input/output error")
@@ -168,10 +170,10 @@ def test_an_exception_in_the_store_stops_the_vhost_and_not_the_node(
         storage = broker.tree.storage
         assert storage is not None
 
-        def surprise() -> None:
+        def surprise(_: OSError | None) -> None:
             raise ZeroDivisionError
 
-        storage._open["v"].persistent.port.guard(surprise)
+        storage._open["v"].persistent.port.job_ended(surprise, None)
         await asyncio.sleep(0)
         await until(lambda: "v" in broker.server.vhost_services)
 
@@ -194,15 +196,13 @@ def test_the_store_of_a_new_vhost_is_opened_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: set[int] = set()
-    perform = DirectoryDisk.perform
 
-    def noted(disk: DirectoryDisk, steps: list[DiskStep]) -> None:
+    def noted(disk: Disk, port: StorePort, dependencies: RecoveryDependencies) -> RecoveredStore:
         threads.add(threading.get_ident())
-        perform(disk, steps)
+        return open_store(disk, port, dependencies)
 
     async def work(broker: Broker) -> None:
-        threads.clear()
-        monkeypatch.setattr(DirectoryDisk, "perform", noted)
+        monkeypatch.setattr(storage_module, "open_store", noted)
         await broker.proposals.propose(PutVhost(name="new"))
         assert "new" in broker.server.vhost_services, "it is usable at once"
         assert threads

@@ -39,7 +39,7 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def piece(file: int, at: int, chunks: list[bytes]) -> FileJob:
-    job = job_of([WriteFile("a", at, chunks), SyncFile("a")], -1, {"a": file}, is_synced=True)
+    job = job_of([WriteFile("a", at, chunks), SyncFile("a")], -1, {"a": file}, True)
     assert job is not None
     return job
 
@@ -123,8 +123,10 @@ def test_anything_but_a_list_of_bytes_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_steps_that_do_not_exist_are_refused(step: tuple[object, ...], text: str) -> None:
+    job = FileJob()
+    job.add("a", step)
     with pytest.raises((TypeError, ValueError), match=text):
-        ended(FileJob([step], ["a"]))
+        ended(job)
 
 
 def test_a_closed_writer_has_no_thread_and_no_descriptor(tmp_path: Path) -> None:
