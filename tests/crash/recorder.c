@@ -14,6 +14,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
@@ -24,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -167,6 +169,19 @@ int openat64(int directory, const char *path, int flags, ...) {
     MODE(flags, mode)
     opened(directory, path, flags);
     return real(directory, path, flags, mode);
+}
+
+/* A store into shared memory is no call: where writes are recorded or counted, files cannot be mapped, and what would
+ * be stored is written. */
+void *mmap(void *where, size_t size, int rights, int flags, int file, off_t at) {
+    REAL(void *, "mmap", void *, size_t, int, int, int, off_t);
+    char path[PATH_MAX];
+    int is_seen = output >= 0 || !strcmp(kill_kind, "pwrite");
+    if (is_seen && file >= 0 && (flags & MAP_SHARED) && (rights & PROT_WRITE) && path_of(file, path)) {
+        errno = ENODEV;
+        return MAP_FAILED;
+    }
+    return real(where, size, rights, flags, file, at);
 }
 
 ssize_t pwrite64(int file, const void *octets, size_t size, off_t at) {

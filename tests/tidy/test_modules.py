@@ -13,6 +13,7 @@ EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "mi
 BUILT = {".so", ".c", ".pyd", ".pyx", ".html"}
 # The modules in C, written by hand.
 IN_C = {
+    SOURCE / "warren" / "runtime" / "mapped_file.c",
     SOURCE / "warren" / "runtime" / "write_thread.c",
     SOURCE / "warren" / "arrow" / "shape_columns.c",
 }

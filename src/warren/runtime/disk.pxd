@@ -17,10 +17,14 @@ cdef class DirectoryDisk:
     cdef dict _files
     cdef dict _read_from
     cdef dict _noted
+    cdef dict _mapped
+    cdef bint _is_mappable
     cdef bint _is_closed
     cdef int _directory
 
     cpdef note(self, str name, object at, bytes data)
+    cdef object _map(self, str name, object end)
+    cdef _write_note(self, str name, object at, bytes data)
     @cython.locals(job=FileJob)
     cpdef submit(self, object steps, object done)
     @cython.locals(job=FileJob)

@@ -25,6 +25,13 @@ from warren.store.disk import (
     WriteFile,
 )
 
+try:
+    from warren.runtime.mapped_file import MappedFile
+except ImportError:  # not compiled
+    IS_MAPPING_AVAILABLE = False
+else:
+    IS_MAPPING_AVAILABLE = True
+
 logger = logging.getLogger("warren.disk")
 
 _ZEROS = bytes(1 << 20)
@@ -42,8 +49,9 @@ class DirectoryDisk:
     """
 
     __slots__ = (
-        "_directory", "_done", "_files", "_is_closed", "_is_synced", "_is_writing", "_job", "_job_ended",
-        "_loop", "_noted", "_on_written", "_read_from", "_steps", "_worker", "_writer",
+        "_directory", "_done", "_files", "_is_closed", "_is_mappable", "_is_synced", "_is_writing", "_job",
+        "_job_ended", "_loop", "_mapped", "_noted", "_on_written", "_read_from", "_steps", "_worker",
+        "_writer",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +82,9 @@ class DirectoryDisk:
         self._read_from: dict[str, int] = {}
         # Descriptors for `note`, separate from the others because a job may be in progress.
         self._noted: dict[str, int] = {}
+        # The same files as shared memory, where the file system has it.
+        self._mapped: dict[str, MappedFile] = {}
+        self._is_mappable = IS_MAPPING_AVAILABLE
         self._is_closed = False
         self._directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -83,7 +94,7 @@ class DirectoryDisk:
         # Closed immediately: `note` runs in the loop and must not use a descriptor number that was reused.
         self._is_closed = True
         for name in [*self._noted]:
-            _close(self._noted, name)
+            self._forget_noted(name)
 
         def close() -> None:
             try:
@@ -132,13 +143,17 @@ class DirectoryDisk:
                 raise
 
     def note(self, name: str, at: int, data: bytes) -> None:
-        """Write `data` into `name` at once: few bytes, which the kernel accepts without waiting."""
-        file = self._noted.get(name)
-        if file is None:
-            file = self._open_to_note(name)
-        written = os.pwrite(file, data, at)
-        if written < len(data):
-            self._write(file, at + written, data[written:])
+        """Write `data` into `name` at once: few bytes, which the kernel accepts without waiting.
+
+        It is stored through shared memory, or written where the file grows or its memory cannot be shared.
+        """
+        mapped = self._mapped.get(name)
+        if mapped is None or at + len(data) > mapped.size:
+            mapped = self._map(name, at + len(data))
+        if mapped is not None:
+            mapped.write(at, data)
+        else:
+            self._write_note(name, at, data)
 
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order in a thread, then call `done` in the loop."""
@@ -247,6 +262,31 @@ class DirectoryDisk:
             at += written
             left = left[written:]
 
+    def _map(self, name: str, end: int) -> "MappedFile | None":
+        """Map `name` as it is; None if it is smaller than `end`, or cannot be mapped."""
+        if not self._is_mappable:
+            return None
+        file = self._noted.get(name)
+        if file is None:
+            file = self._open_to_note(name)
+        size = os.fstat(file).st_size
+        if end > size:
+            return None
+        try:
+            mapped = self._mapped[name] = MappedFile(file, size)
+        except OSError:
+            self._is_mappable = False
+            return None
+        return mapped
+
+    def _write_note(self, name: str, at: int, data: bytes) -> None:
+        file = self._noted.get(name)
+        if file is None:
+            file = self._open_to_note(name)
+        written = os.pwrite(file, data, at)
+        if written < len(data):
+            self._write(file, at + written, data[written:])
+
     def _open(self, name: str) -> int:
         file = self._files.get(name)
         if file is None:
@@ -264,7 +304,7 @@ class DirectoryDisk:
     def _open_to_note(self, name: str) -> int:
         if self._is_closed:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), name)
-        file = self._noted[name] = self._opened(name, os.O_WRONLY | os.O_CLOEXEC, self._read_from)
+        file = self._noted[name] = self._opened(name, os.O_RDWR | os.O_CLOEXEC, self._read_from)
         return file
 
     def _opened(self, name: str, flags: int, others: dict[str, int]) -> int:
@@ -286,7 +326,13 @@ class DirectoryDisk:
     def _forget(self, name: str) -> None:
         _close(self._files, name)
         _close(self._read_from, name)
+        self._forget_noted(name)
+
+    def _forget_noted(self, name: str) -> None:
         _close(self._noted, name)
+        mapped = self._mapped.pop(name, None)
+        if mapped is not None:
+            mapped.close()
 
 
 def _call(done: OnDone, error: OSError | None) -> None:

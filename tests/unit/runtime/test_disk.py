@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from warren.runtime import file_writer
-from warren.runtime.disk import DirectoryDisk
+from warren.runtime.disk import IS_MAPPING_AVAILABLE, DirectoryDisk
 from warren.runtime.worker_thread import WorkerThread
 from warren.store.disk import CreateFile, DeleteFile, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
 
@@ -132,6 +132,40 @@ def test_a_partial_write_is_continued(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_compiled_build_has_a_writer_thread_without_the_interpreter_lock() -> None:
     assert (os.environ.get("WARREN_COMPILED") == "1") == file_writer.IS_AVAILABLE
+
+
+def test_notes_of_a_growing_file_are_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    whole = os.pwrite
+
+    def counted(file: int, data: bytes, at: int) -> int:
+        calls.append(at)
+        return whole(file, data, at)
+
+    monkeypatch.setattr("warren.runtime.disk.os.pwrite", counted)
+    entries = [f"entry {number:10}".encode() for number in range(64)]
+    size = len(entries[0])
+    # Another file is there before: it is mapped with the first note.
+    (tmp_path / "b").write_bytes(bytes(size))
+
+    async def scenario() -> None:
+        with closing(WorkerThread("disk")) as worker:
+            disk = DirectoryDisk(tmp_path, asyncio.get_running_loop(), worker)
+            disk.perform([CreateFile("a", 0)])
+            for _ in range(2):
+                for number, entry in enumerate(entries):
+                    disk.note("a", number * size, entry)
+                    disk.note("b", 0, entry)
+            disk.perform([DeleteFile("b"), CreateFile("b", size)])
+            disk.note("b", 0, entries[0])
+            disk.close()
+
+    asyncio.run(scenario())
+    assert (tmp_path / "a").read_bytes() == b"".join(entries)
+    assert (tmp_path / "b").read_bytes() == entries[0]
+    if IS_MAPPING_AVAILABLE:
+        assert calls[:-1] == [number * size for number in range(len(entries))], "only what makes a file grow"
+        assert calls[-1:] == [0], "and what fills a created file"
 
 
 def test_a_note_is_written_during_a_job_and_not_after_closing(tmp_path: Path) -> None:
