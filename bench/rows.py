@@ -102,5 +102,27 @@ QUORUM_ROWS = [
         load=FIFTY_IN_STEP | QUORUM | {"is_persistent": True, "ack_every": 1},
     ),
 ]
-ALL_ROWS = ROWS + QUORUM_ROWS
+# Most brokers carry so few messages that each comes alone and pays for whole turns of the event loop.
+EACH_ACKED = {"is_persistent": True, "size": 1024, "ack_every": 1, "prefetch": 1000, "confirm_window": 100}
+RATE_ROWS = [
+    Row(name="rate1000", text="1000/s, 16 B transient, automatic acks", load={"rate": 1000}),
+    Row(name="rate5000", text="5000/s, 16 B transient, automatic acks", load={"rate": 5000}),
+    Row(
+        name="rate1000p",
+        text="1000/s, 1 KiB persistent, confirmed, each acked",
+        load=EACH_ACKED | {"rate": 1000},
+    ),
+    Row(
+        name="rate5000p",
+        text="5000/s, 1 KiB persistent, confirmed, each acked",
+        load=EACH_ACKED | {"rate": 5000},
+    ),
+    Row(
+        name="qrate1000",
+        text="quorum queue: 1000/s, 1 KiB, confirmed, each acked",
+        load=EACH_ACKED | QUORUM | {"rate": 1000},
+    ),
+]
+ALL_ROWS = ROWS + QUORUM_ROWS + RATE_ROWS
 LATENCY_ROWS = ("latency", "latencyp")
+AT_A_RATE = (*LATENCY_ROWS, *(row.name for row in RATE_ROWS))

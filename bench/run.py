@@ -25,7 +25,7 @@ from links import MEASUREMENTS, links_table, measure_links
 from links import starters as link_starters
 from machine import loop_ms, sync_us
 from measurement import measurement
-from rows import ALL_ROWS, LATENCY_ROWS, Row
+from rows import ALL_ROWS, AT_A_RATE, Row
 from samples import NAMES, Samples, lines_table
 from store import MESSAGES_STEP, lines_of, measure_store
 from table import figure, ratio, table
@@ -338,7 +338,7 @@ def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
 def latency_table(traffic: dict[str, Samples]) -> str:
     """Return the percentiles of the rows at a fixed rate, measured from when a message was due."""
     lines = []
-    for name in LATENCY_ROWS:
+    for name in AT_A_RATE:
         if name not in traffic:
             continue
         for kind in ("delivery", "confirm"):
