@@ -35,6 +35,7 @@ else:
 logger = logging.getLogger("warren.disk")
 
 _ZEROS = bytes(1 << 20)
+_NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 # The number of files kept open for writing, and for reading.
 _OPEN_FILES_MAX = 8
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
@@ -170,6 +171,10 @@ class DirectoryDisk:
                 return
         self._worker.do(partial(self._perform_and_tell, steps, done))
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        """Create and sync `name` in the thread of the worker, then call `done` in the loop."""
+        self._worker.do(partial(self._create_and_tell, name, size, done))
+
     def drop_page_cache(self) -> None:
         """Read files from the device from now on, not from the page cache.
 
@@ -195,6 +200,25 @@ class DirectoryDisk:
             name = type(unexpected).__name__
             logger.exception("unexpected %s in a job of the disk", name)
             error = OSError(errno.EIO, f"unexpected {name}: {unexpected}")
+        self._loop.call_soon_threadsafe(self._job_ended, done, error)
+
+    def _create_and_tell(self, name: str, size: int, done: OnDone) -> None:
+        """Create one file, in the thread; no descriptor of a job is touched, as the writer may use it."""
+        error: OSError | None = None
+        try:
+            file = os.open(name, _NEW, 0o600, dir_fd=self._directory)
+            try:
+                # In pieces, so that the device has time for the syncs of confirms.
+                for at in range(0, size, len(_ZEROS)):
+                    self._write(file, at, _ZEROS[: size - at])
+                    if self._is_synced:
+                        os.fdatasync(file)
+            finally:
+                os.close(file)
+        except OSError as failure:
+            error = failure
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._directory)
         self._loop.call_soon_threadsafe(self._job_ended, done, error)
 
     def _written(self, end: WriteEnd) -> None:
@@ -247,8 +271,7 @@ class DirectoryDisk:
 
     def _create(self, name: str, size: int) -> None:
         self._forget(name)
-        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        file = self._opened(name, flags, self._files)
+        file = self._opened(name, _NEW, self._files)
         self._keep(name, file)
         for at in range(0, size, len(_ZEROS)):
             self._write(file, at, _ZEROS[: size - at])

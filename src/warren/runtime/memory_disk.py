@@ -30,6 +30,10 @@ class MemoryDisk(Disk):
         """Write `data` into `name` from byte `at` on."""
         self._do(WriteFile(name, at, [data]))
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        """Create the file `name` of `size` zero bytes, then call `done` in a later turn."""
+        self.submit([CreateFile(name, size)], done)
+
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order, then call `done` in a later turn."""
         self.perform(steps)

@@ -41,6 +41,10 @@ class ReadOnlyDisk(Disk):
         """Refuse to write."""
         raise PermissionError("nothing is written here")
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        """Refuse to write."""
+        raise PermissionError("nothing is written here")
+
     def note(self, name: str, at: int, data: bytes) -> None:
         """Refuse to write."""
         raise PermissionError("nothing is written here")

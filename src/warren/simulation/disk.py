@@ -129,6 +129,14 @@ class SimulatedDisk:
     def note(self, name: str, at: int, data: bytes) -> None:
         self._do(WriteFile(name, at, [data]))
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        if self.is_full and name not in self.files:
+            done(OSError(errno.ENOSPC, "ENOSPC"))
+            return
+        file = File(size)
+        self._change(lambda names: names.__setitem__(name, file))
+        done(None)
+
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         assert self._done is None, "one job at a time"
         self._job = list(steps)

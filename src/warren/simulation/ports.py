@@ -152,6 +152,11 @@ class MountedDisk:
         if self._is_mounted:
             self._disk.note(name, at, data)
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        """Create a file at once."""
+        if self._is_mounted:
+            self._disk.create_beside(name, size, done)
+
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` when the simulation lets the disk advance."""
         if self._is_mounted:

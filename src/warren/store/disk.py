@@ -83,6 +83,13 @@ class Disk(Protocol):
         if it fails; other files are not affected.
         """
 
+    def create_beside(self, name: str, size: int, done: OnDone) -> None:
+        """Create the file `name` of `size` zero bytes and sync them, beside any job; then call `done`.
+
+        No job uses `name` before that. After an error the file is not there. The name is durable only after a
+        `SyncDirectory`.
+        """
+
     def submit(self, steps: Sequence[DiskStep], done: OnDone) -> None:
         """Perform `steps` in order, then call `done`. After a failed step the rest is skipped.
 

@@ -361,6 +361,8 @@ class MessageStore:
         # Nothing is appended to the log while a job is in progress.
         self.written = self._log.location
         self._log.written()
+        if self._log.is_spare_due() and not self._commits.is_closing:
+            self._log.make_spare(self._disk)
 
     def batch_confirmed(self) -> bool:
         """Continue the compaction, and announce what else there is to write."""

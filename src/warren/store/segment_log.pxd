@@ -22,6 +22,8 @@ cdef class SegmentLog:
     cdef object _random_bytes
     cdef list _spares
     cdef int64_t _spares_made
+    cdef str _making
+    cdef int64_t _made_in
     cdef list _steps
     cdef list _chunks
     cdef int64_t _start
@@ -31,6 +33,8 @@ cdef class SegmentLog:
     @cython.locals(size=int64_t, last=Segment)
     cpdef append_message(self, StoredMessage message, bytes references)
     cpdef written(self)
+    @cython.locals(last=Segment)
+    cpdef bint is_spare_due(self) except -1
     cpdef append_group(self, object marker, bytes value, int64_t size)
     cpdef append_parts(self, int kind, list parts)
     cpdef append_record(self, int kind, bytes body)

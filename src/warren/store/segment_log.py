@@ -12,7 +12,16 @@ from itertools import islice
 from warren.limits import CATALOG_QUEUES_MAX, SEGMENT_SIZE, SPARE_SEGMENTS_MAX, STATE_RECORD_SIZE_MAX
 from warren.model.message import StoredMessage
 from warren.store.catalog import Catalog, CatalogEntry
-from warren.store.disk import CreateFile, DeleteFile, DiskStep, RenameFile, SyncDirectory, SyncFile, WriteFile
+from warren.store.disk import (
+    CreateFile,
+    DeleteFile,
+    Disk,
+    DiskStep,
+    RenameFile,
+    SyncDirectory,
+    SyncFile,
+    WriteFile,
+)
 from warren.store.markers import CommitMarker
 from warren.store.record import (
     BATCH,
@@ -45,6 +54,8 @@ class SegmentLog:
         "_catalog",
         "_chunks",
         "_is_erased",
+        "_made_in",
+        "_making",
         "_random_bytes",
         "_retired",
         "_rolled",
@@ -81,6 +92,9 @@ class SegmentLog:
         # Files that can be reused, and the highest number in their names.
         self._spares = spares
         self._spares_made = _highest(spares)
+        # The spare file that is being created beside the jobs, and the segment in which one was last begun.
+        self._making = ""
+        self._made_in = 0
         # The steps of this batch, and the chunks of its last write, which starts at `_start`.
         self._steps: list[DiskStep] = []
         self._chunks: list[bytes] = []
@@ -169,6 +183,35 @@ class SegmentLog:
         self._rolled.clear()
         catalog.note(self.last.number, catalog_entry_of(self.last))
 
+    def is_spare_due(self) -> bool:
+        """True, until `make_spare`, if the last segment is half full and there is no file for the next."""
+        last = self.last
+        return (
+            last.size * 2 >= last.capacity
+            and not self._spares
+            and self._made_in != last.number
+            and not self._making
+            and not self._is_erased
+        )
+
+    def make_spare(self, disk: Disk) -> None:
+        """Create a spare file beside the jobs of `disk`, so that no batch has to wait for that.
+
+        If that fails, the next segment is created when it is needed.
+        """
+        self._made_in = self.last.number
+        self._making = self._next_spare()
+        disk.create_beside(self._making, SEGMENT_SIZE, self._spare_made)
+
+    def _spare_made(self, error: OSError | None) -> None:
+        if error is None:
+            self._spares.append(self._making)
+        self._making = ""
+
+    def _next_spare(self) -> str:
+        self._spares_made += 1
+        return f"{SPARE_PREFIX}{self._spares_made:08d}"
+
     def _make_room(self, size: int) -> None:
         """Make sure that the last segment has room for `size` bytes, behind the start of a batch."""
         last = self.last
@@ -232,9 +275,9 @@ class SegmentLog:
         segment.is_retired = True
         if not segment.live:
             del self.segments[segment.number]
-        if segment.capacity == SEGMENT_SIZE and len(self._spares) < SPARE_SEGMENTS_MAX:
-            self._spares_made += 1
-            spare = f"{SPARE_PREFIX}{self._spares_made:08d}"
+        spare_count = len(self._spares) + bool(self._making)
+        if segment.capacity == SEGMENT_SIZE and spare_count < SPARE_SEGMENTS_MAX:
+            spare = self._next_spare()
             self._steps.append(RenameFile(segment.name, spare))
             self._spares.append(spare)
         else:

@@ -134,6 +134,44 @@ def test_the_compiled_build_has_a_writer_thread_without_the_interpreter_lock() -
     assert (os.environ.get("WARREN_COMPILED") == "1") == file_writer.IS_AVAILABLE
 
 
+def test_a_file_is_created_whole_beside_the_jobs(tmp_path: Path) -> None:
+    size = (1 << 20) + 5
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        with closing(WorkerThread("disk")) as worker:
+            disk = DirectoryDisk(tmp_path, loop, worker)
+            created: asyncio.Future[OSError | None] = loop.create_future()
+            disk.create_beside("a", size, created.set_result)
+            assert await created is None
+            assert (tmp_path / "a").read_bytes() == bytes(size)
+            disk.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_could_not_be_created_beside_the_jobs_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(file: int, data: bytes, at: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        with closing(WorkerThread("disk")) as worker:
+            disk = DirectoryDisk(tmp_path, loop, worker)
+            created: asyncio.Future[OSError | None] = loop.create_future()
+            monkeypatch.setattr("warren.runtime.disk.os.pwrite", full)
+            disk.create_beside("a", 5, created.set_result)
+            error = await created
+            assert error is not None
+            assert error.errno == errno.ENOSPC
+            assert not list(tmp_path.iterdir())
+            disk.close()
+
+    asyncio.run(scenario())
+
+
 def test_notes_of_a_growing_file_are_all_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     whole = os.pwrite
