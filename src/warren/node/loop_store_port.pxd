@@ -2,6 +2,9 @@ cimport cython
 
 from warren.store.store_port cimport StorePort
 
+cdef double _SETTLED_S
+cdef double _SETTLED_EARLY_S
+
 @cython.final
 cdef class LoopStorePort(StorePort):
     cdef object _loop
@@ -13,10 +16,13 @@ cdef class LoopStorePort(StorePort):
     cdef public object note_failure
     cdef bint _is_behind
     cdef bint _is_settling
+    cdef double _settle_at_s
     cdef public bint is_transient
     cdef readonly bint is_full
     cdef public bint is_over
     cdef readonly object failure
 
     cpdef _commit(self)
+    @cython.locals(left_s=double)
+    cpdef _settle(self)
     cdef _fail(self, object error)

@@ -18,8 +18,9 @@ logger = logging.getLogger("warren.storage")
 # Interval at which a batch that found no room on the disk is retried.
 _RETRY_S = 1.0
 # How long the records of settled messages may wait to be written, unless a record follows that a client waits
-# for.
+# for; and what of that is too short for another timer, as timers have milliseconds.
 _SETTLED_S = 0.02
+_SETTLED_EARLY_S = 0.001
 # Errors of a system without a free file descriptor.
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
@@ -31,8 +32,8 @@ class LoopStorePort(StorePort):
     """
 
     __slots__ = (
-        "_is_behind", "_is_settling", "_loop", "_name", "_on_failed", "_when_full", "credit", "failure",
-        "is_full", "is_over", "is_transient", "note_failure", "store",
+        "_is_behind", "_is_settling", "_loop", "_name", "_on_failed", "_settle_at_s", "_when_full", "credit",
+        "failure", "is_full", "is_over", "is_transient", "note_failure", "store",
     )  # fmt: skip
 
     def __init__(
@@ -53,8 +54,10 @@ class LoopStorePort(StorePort):
         # Logs and counts what is no error of the store.
         self.note_failure: Callable[[str, Exception], None] | None = None
         self._is_behind = False
-        # True while a delayed commit of settled messages is scheduled.
+        # True while a delayed commit of settled messages is scheduled, and when it is due, which is later
+        # after another batch.
         self._is_settling = False
+        self._settle_at_s = 0.0
         # True for the store of transient messages.
         self.is_transient = False
         self.is_full = False
@@ -67,6 +70,7 @@ class LoopStorePort(StorePort):
         self._loop.call_soon(self._commit)
 
     def commit_due_later(self) -> None:
+        self._settle_at_s = self._loop.time() + _SETTLED_S
         if not self._is_settling:
             self._is_settling = True
             self._loop.call_later(_SETTLED_S, self._settle)
@@ -122,6 +126,10 @@ class LoopStorePort(StorePort):
             self._fail(error)
 
     def _settle(self) -> None:
+        left_s = self._settle_at_s - self._loop.time()
+        if left_s > _SETTLED_EARLY_S:
+            self._loop.call_later(left_s, self._settle)
+            return
         self._is_settling = False
         self._commit()
 
