@@ -62,8 +62,9 @@ def hanging(
 
 
 def memory(node: BrokerProcess) -> int:
-    pages = int(Path(f"/proc/{node.process.pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    """The memory of the process in bytes, without pages of files, which the system drops as it likes."""
+    _, resident, shared, *_ = map(int, Path(f"/proc/{node.process.pid}/statm").read_text().split())
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
 
 def wait_for_flow(node: BrokerProcess, connection: BlockingConnection) -> None:

@@ -39,7 +39,7 @@ cdef class AmqpProtocol(OutputListener):
     cdef object _registry
     cdef LoopContext _loop_context
     cdef object _client
-    cdef object _transport
+    cdef readonly object _transport
     cdef bint _is_marked
     cdef bint _is_paused
     cdef bint _is_reading
