@@ -7,7 +7,7 @@ reference and `warren serve --help-all` show it without the others.
 
 from warren import limits
 from warren.access.authenticate import BackendKind
-from warren.access.passwords import ARGON2ID, SHA256, SHA512
+from warren.access.passwords import ARGON2ID, PBKDF2_SHA256, SHA256, SHA512
 from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.setting_types import (
     Family,
@@ -261,7 +261,8 @@ BACKENDS: Family[BackendKind | None] = Family(
     "`auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
 )  # fmt: skip
 PASSWORD_HASHING = Setting(
-    "password_hashing_module", ARGON2ID, choice({name: name for name in (ARGON2ID, SHA256, SHA512)}),
+    "password_hashing_module", ARGON2ID,
+    choice({name: name for name in (ARGON2ID, PBKDF2_SHA256, SHA256, SHA512)}),
     "hash function of new passwords",
 )  # fmt: skip
 LOGIN_FAILURES: Setting[int | None] = Setting(

@@ -5,6 +5,7 @@ the order of their dependencies. Existing objects are not changed by a declarati
 """
 
 import asyncio
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any
@@ -146,10 +147,15 @@ def _place(command: MetadataCommand) -> str:
 
 
 def parsed(data: bytes) -> Json:
-    """The definitions document in the JSON text `data`."""
+    """The definitions document in the JSON text `data`, which may begin with a byte order mark.
+
+    Editors and PowerShell write one, the latter with UTF-16.
+    """
     try:
-        return decode(data)
-    except RequestRefused:
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            data = data.decode("utf-16").encode("utf-8")
+        return decode(data.removeprefix(BOM_UTF8))
+    except (RequestRefused, UnicodeError):
         raise bad_request("failed_to_parse_json") from None
 
 
