@@ -154,6 +154,21 @@ def test_nothing_is_imported_from_a_document_with_a_refused_entry(client: HttpCl
     assert "half" not in [entry["user"] for entry in found["permissions"]]
 
 
+def test_a_virtual_host_that_was_imported_as_protected_is_not_deleted(client: HttpClient) -> None:
+    metadata = {"description": "ledger", "tags": [], "default_queue_type": "quorum"}
+    entry = {"name": "ledger", "metadata": metadata | {"protected_from_deletion": True}}
+    assert client.status("POST /definitions", {"vhosts": [entry]}) == 204
+    assert entry in client.get("/definitions")["vhosts"]
+    text = "Refusing to delete virtual host 'ledger' because it is protected from deletion"
+    assert client.refusal("DELETE /vhosts/ledger") == (412, text)
+    assert client.status("DELETE /vhosts/ledger/deletion/protection") == 204
+    assert "protected_from_deletion" not in client.get("/vhosts/ledger")["metadata"]
+    assert client.status("POST /vhosts/ledger/deletion/protection") == 204
+    assert client.get("/vhosts/ledger")["metadata"] == entry["metadata"]
+    assert client.status("PUT /vhosts/ledger", {"protected_from_deletion": False}) == 204
+    assert client.status("DELETE /vhosts/ledger") == 204
+
+
 # What RabbitMQ accepts and this broker refuses, and its name in the refusal.
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "policies": (

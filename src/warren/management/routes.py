@@ -202,6 +202,11 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": vhosts.vhost, "PUT": vhosts.put_vhost, "DELETE": vhosts.delete_vhost},
         Right.ADMINISTRATOR,
     ),
+    HttpRoute(
+        "/vhosts/{vhost}/deletion/protection",
+        {"POST": vhosts.protect, "DELETE": vhosts.unprotect},
+        Right.ADMINISTRATOR,
+    ),
     HttpRoute("/vhosts/{vhost}/connections", _get(connections.of_vhost), Right.VHOST),
     HttpRoute("/vhosts/{vhost}/channels", _get(connections.channels_of_vhost), Right.VHOST),
     HttpRoute("/vhosts/{vhost}/start/{node}", {"POST": vhosts.start}, Right.ADMINISTRATOR, place=Place.NODE),

@@ -250,6 +250,7 @@ def _vhost_facts(vhost: VhostMetadata | PutVhost) -> Facts:
         "tags": list(vhost.tags),
         "default_queue_type": vhost.default_queue_type,
         "tracing": vhost.tracing,
+        "protected_from_deletion": vhost.protected_from_deletion,
     }
 
 

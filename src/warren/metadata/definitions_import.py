@@ -244,6 +244,7 @@ def _put_vhost(entry: _Fields) -> MetadataCommand:
         tags=entry.strings("tags") or metadata.strings("tags"),
         default_queue_type=default_queue_type if isinstance(default_queue_type, str) else None,
         tracing=entry.boolean("tracing"),
+        protected_from_deletion=metadata.boolean("protected_from_deletion"),
     )
 
 

@@ -7,10 +7,14 @@ import pytest
 from tests.exported import export_definitions, export_vhost_definitions
 
 from warren.metadata.commands import (
+    DONE,
     Bind,
     DeclareExchange,
     DeclareQueue,
     MetadataCommand,
+    Outcome,
+    PutVhost,
+    RemoveVhost,
     Reply,
     SetParameter,
 )
@@ -211,6 +215,26 @@ def test_limits_that_are_not_set_are_no_limits(undefined: object) -> None:
     metadata = loaded(document)
     vhost = metadata.vhosts.by_name["v"]
     assert (metadata.users.by_name["u"].limits, vhost.limits, vhost.default_queue_type) == ({}, {}, None)
+
+
+def test_a_protected_virtual_host_cannot_be_deleted_and_is_exported_as_one() -> None:
+    entry = {
+        "name": "v",
+        "metadata": {
+            "description": "ledger",
+            "tags": [],
+            "default_queue_type": "quorum",
+            "protected_from_deletion": True,
+        },
+    }
+    metadata = loaded({"vhosts": [entry]})
+    local = LocalProposals(metadata, lambda: 0)
+    refused = local.apply(RemoveVhost(name="v"))
+    text = "Refusing to delete virtual host 'v' because it is protected from deletion"
+    assert refused == Reply(Outcome.REFUSED, text)
+    assert export_definitions(metadata, version="4.1.0")["vhosts"] == [entry]
+    local.apply(PutVhost(name="v"))
+    assert local.apply(RemoveVhost(name="v")) == DONE
 
 
 def test_an_empty_broker_has_the_user_guest_and_the_default_vhost() -> None:
