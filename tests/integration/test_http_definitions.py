@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
+from tests.integration.shovels import wait_until
 from tests.integration.test_serve import connect
 
 # As exported by RabbitMQ 3.10.8.
@@ -152,6 +153,28 @@ def test_nothing_is_imported_from_a_document_with_a_refused_entry(client: HttpCl
     for kind in ("users", "vhosts", "parameters"):
         assert "half" not in [entry["name"] for entry in found[kind]]
     assert "half" not in [entry["user"] for entry in found["permissions"]]
+
+
+def test_a_shovel_in_a_virtual_host_that_an_import_creates_may_use_its_queues(client: HttpClient) -> None:
+    ends = {"src-uri": "amqp:///made", "src-queue": "in", "dest-uri": "amqp:///made", "dest-queue": "out"}
+    document = {
+        "vhosts": [{"name": "made", "default_queue_type": "quorum"}],
+        "queues": [{"name": "in", "vhost": "made"}, {"name": "out", "vhost": "made"}],
+        "exchanges": [{"name": "dead", "vhost": "made", "type": "fanout"}],
+        "bindings": [{"source": "dead", "vhost": "made", "destination": "in", "destination_type": "queue"}],
+        "parameters": [{"component": "shovel", "vhost": "made", "name": "s", "value": ends}],
+    }
+    # With a byte order mark, as editors write it.
+    data = b"\xef\xbb\xbf" + json.dumps(document).encode()
+    assert client.status("POST /definitions", data) == 204
+    (permission,) = client.get("/vhosts/made/permissions")
+    assert (permission["user"], permission["configure"], permission["read"]) == ("guest", ".*", ".*")
+    assert client.get("/queues/made/in")["type"] == "quorum"
+    message = {"properties": {}, "routing_key": "any", "payload": "x", "payload_encoding": "string"}
+    assert client.ask("POST /exchanges/made/dead/publish", message).value == {"routed": True}
+    wait_until(lambda: client.get("/queues/made/out").get("messages") == 1)
+    assert [shovel["state"] for shovel in client.get("/shovels/made")] == ["running"]
+    assert client.status("DELETE /vhosts/made") == 204
 
 
 def test_a_virtual_host_that_was_imported_as_protected_is_not_deleted(client: HttpClient) -> None:

@@ -9,7 +9,9 @@ from warren.metadata.commands import (
     DeclareExchange,
     DeclareQueue,
     MetadataCommand,
+    PutUser,
     PutVhost,
+    SetPermissions,
     SetPolicy,
 )
 from warren.metadata.definitions_import import DefinitionsError
@@ -111,3 +113,41 @@ def test_a_binding_of_a_quorum_queue_to_a_local_random_exchange_is_skipped(live:
         Bind(vhost="v", source="near", destination="classic"),
     ]
     assert check_definitions(commands, live.metadata).commands == [*commands[:3], commands[-1]]
+
+
+def test_a_queue_of_a_document_gets_the_default_type_of_its_virtual_host(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="old", durable=True))
+    stream = {"x-queue-type": "stream"}
+    commands: list[MetadataCommand] = [
+        PutVhost(name="v", default_queue_type="quorum"),
+        PutVhost(name="w", default_queue_type="quorum"),
+        DeclareQueue(vhost="w", name="plain", durable=True),
+        DeclareQueue(vhost="w", name="other", durable=True, arguments=stream),
+        DeclareQueue(vhost="w", name="transient"),
+        DeclareQueue(vhost="w", name="deleted", durable=True, auto_delete=True),
+        DeclareQueue(vhost="v", name="old", durable=True),
+        DeclareQueue(vhost="v", name="new", durable=True),
+    ]
+    queues = [
+        one for one in check_definitions(commands, live.metadata).commands if isinstance(one, DeclareQueue)
+    ]
+    assert {queue.name: queue.arguments for queue in queues} == {
+        "plain": {"x-queue-type": "quorum"},
+        "other": stream,
+        "transient": {},
+        "deleted": {},
+        "old": {},
+        "new": {"x-queue-type": "quorum"},
+    }
+
+
+def test_who_imports_a_new_virtual_host_gets_permissions_there_which_the_document_may_restrict(
+    live: LiveVhost,
+) -> None:
+    live.apply(PutUser(name="al", password_hash=b"", hashing_algorithm=""))
+    restricted = SetPermissions(user="al", vhost="w", configure="^a", write="^a", read="^a")
+    commands: list[MetadataCommand] = [PutVhost(name="v"), PutVhost(name="w"), restricted]
+    granted = SetPermissions(user="al", vhost="w", configure=".*", write=".*", read=".*")
+    found = check_definitions(commands, live.metadata, owner="al").commands
+    assert found == [*commands[:2], granted, restricted]
+    assert check_definitions(commands, live.metadata, owner="nobody").commands == commands

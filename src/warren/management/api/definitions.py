@@ -12,10 +12,12 @@ from typing import Any
 
 from aiohttp import BodyPartReader, web
 
+from warren.access.grants import ExternalUser
 from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
     LISTED_PER_TURN,
 )
+from warren.management.auth import user_of
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
 from warren.management.operation import documented
@@ -94,7 +96,7 @@ async def _exported(
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     data, redirect = await _document(request)
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    commands = await asyncio.to_thread(_parse_commands, data, node, vhost)
+    commands = await asyncio.to_thread(_parse_commands, data, node, vhost, owner_of(request))
     for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
@@ -105,11 +107,20 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
     return done()
 
 
-def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
+def owner_of(request: web.Request) -> str:
+    """The user who gets permissions in the virtual hosts that an import creates, as RabbitMQ grants them.
+
+    Empty for a user who is not in the metadata: permissions there are those of a user there.
+    """
+    user = user_of(request)
+    return "" if isinstance(user, ExternalUser) else user.name
+
+
+def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None, owner: str) -> list[MetadataCommand]:
     try:
         user = parameter_user(ACTING_USER.get())
         read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=user)
-        commands = check_definitions(read, node.metadata).complete()
+        commands = check_definitions(read, node.metadata, owner=owner).complete()
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     # A refusal in the middle would leave what was imported before it.

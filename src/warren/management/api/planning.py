@@ -18,8 +18,7 @@ from warren.limits import (
 from warren.limits_http import (
     LISTED_PER_TURN,
 )
-from warren.management.api.definitions import parsed
-from warren.management.auth import user_of
+from warren.management.api.definitions import owner_of, parsed
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
@@ -226,11 +225,13 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
     is_pruning = request.query.get("prune", "") == _TRUE
     data = await read_bytes(request)
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    found, sections = await asyncio.to_thread(_parse_importable, data, node, vhost)
+    owner = owner_of(request)
+    found, sections = await asyncio.to_thread(_parse_importable, data, node, vhost, owner)
     pruned = sections if is_pruning else frozenset[str]()
-    # Pruning never deletes the user of the request, nor the id of the cluster.
+    # Pruning never deletes the user of the request and what it may do, nor the id of the cluster.
     spared = {
-        DefinitionKey("users", "", user_of(request).name),
+        DefinitionKey("users", "", owner),
+        *(DefinitionKey("permissions", name, owner) for name in node.metadata.vhosts.by_name),
         DefinitionKey("global_parameters", "", CLUSTER_ID),
     }
     # What is refused is planned as blocked, and not applied.
@@ -244,7 +245,7 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
 
 
 def _parse_importable(
-    data: bytes, node: ManagedNode, vhost: str | None
+    data: bytes, node: ManagedNode, vhost: str | None, owner: str
 ) -> tuple[CheckedDefinitions, frozenset[str]]:
     """The commands of a document, and the names of its sections."""
     document = parsed(data)
@@ -256,7 +257,7 @@ def _parse_importable(
     try:
         user = parameter_user(ACTING_USER.get())
         read = import_commands(document, node.hash_password, vhost=vhost, user=user)
-        found = check_definitions(read, node.metadata)
+        found = check_definitions(read, node.metadata, owner=owner)
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     return found, frozenset(document)
