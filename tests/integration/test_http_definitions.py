@@ -87,26 +87,31 @@ def test_the_definitions_of_a_vhost_are_exported_and_imported_into_another(clien
     assert client.status("POST /definitions/nosuch", exported) == 404
 
 
+INVALID = "nothing was imported, as the document has entries that cannot be declared: "
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         (b"{bad", "failed_to_parse_json"),
         ({"users": 5}, "users is not a list"),
-        ({"queues": [{"name": "q", "vhost": "nosuch", "durable": True}]}, ["no_such_vhost", "nosuch"]),
+        (
+            {"queues": [{"name": "q", "vhost": "nosuch", "durable": True}]},
+            INVALID + "queue 'q' in vhost 'nosuch': no such vhost 'nosuch'",
+        ),
         (
             {"permissions": [{"user": "no", "vhost": "/", "configure": "", "write": "", "read": ""}]},
-            ["no_such_user", "no"],
+            INVALID + "permissions of user 'no' in vhost '/': no such user 'no'",
         ),
         (
             {"policies": [{"vhost": "/", "name": "p", "pattern": "(", "definition": {"max-length": 5}}]},
-            "Validation failed\n\npattern should be regular expression but is invalid: "
-            '{"missing )",1}\n (//p)',
+            INVALID + "policy 'p' in vhost '/': pattern should be regular expression but is invalid: "
+            '{"missing )",1}',
         ),
         (
-            {"parameters": [{"vhost": "/", "component": "no", "name": "p", "value": 5}]},
-            "Validation failed\n\ncomponent no not found\n (//no/p)",
+            {"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]},
+            INVALID + "exchange 'e' in vhost '/': unknown exchange type 'nope'",
         ),
-        ({"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
     ],
 )
 def test_an_invalid_document_is_refused(client: HttpClient, body: object, reason: object) -> None:
@@ -235,6 +240,48 @@ def test_a_node_does_not_start_with_unsupported_definitions(tmp_path: Path, sect
     status, errors = refusal(WARREN_LOAD_DEFINITIONS=str(tmp_path / "definitions.json"))
     assert status != 0
     assert text in errors
+
+
+def test_what_cannot_be_declared_is_skipped_and_named_if_that_is_asked_for(client: HttpClient) -> None:
+    document = {
+        "queues": [{"name": "rest", "vhost": "/"}, {"name": "none", "vhost": "nosuch"}],
+        "bindings": [
+            {"source": "amq.topic", "vhost": "/", "destination": "amq.gen-1", "destination_type": "queue",
+             "routing_key": "a", "arguments": {}}
+        ],
+        "parameters": [{"vhost": "/", "component": "mqtt", "name": "m", "value": {"a": 1}}],
+    }  # fmt: skip
+    answer = client.ask("POST /definitions?skip_invalid=true", document)
+    assert answer.status == 200
+    assert answer.value == {
+        "skipped": ["queue 'none' in vhost 'nosuch': no such vhost 'nosuch'"],
+        "warnings": [
+            "parameter 'm' of component 'mqtt' in vhost '/': "
+            "it is kept without effect, as Warren has no component 'mqtt'",
+            "binding from exchange 'amq.topic' to queue 'amq.gen-1' with key 'a' in vhost '/': "
+            "skipped: a queue that the server has named is not imported",
+        ],
+    }
+    exported = client.get("/definitions")
+    assert document["parameters"][0] in exported["parameters"]
+    assert "rest" in [queue["name"] for queue in exported["queues"]]
+    plan = client.ask("POST /warren/definitions/plan", document).value
+    assert plan["warnings"] == answer.value["warnings"]
+    client.ask("DELETE /parameters/mqtt/%2f/m")
+    client.ask("DELETE /queues/%2f/rest")
+
+
+def test_a_node_starts_with_the_rest_of_a_definitions_file_if_that_is_set(tmp_path: Path) -> None:
+    entry, text = IMPOSSIBLE["policies"]
+    file = tmp_path / "definitions.json"
+    user = {"name": "al", "password": "p", "tags": "administrator"}
+    file.write_text(
+        json.dumps({"users": [user], "vhosts": [{"name": "/"}], "policies": [entry]}), "utf-8-sig"
+    )
+    settings = {"WARREN_LOAD_DEFINITIONS": str(file), "WARREN_DEFINITIONS_SKIP_INVALID": "true"}
+    with broker(**settings) as started:
+        assert HttpClient(started, "al:p").get("/policies") == []
+        assert text in "".join(started.lines)
 
 
 def test_many_queues_and_bindings_are_imported_from_one_document(client: HttpClient) -> None:

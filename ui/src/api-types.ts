@@ -556,6 +556,12 @@ export interface HealthCheckPassed {
   status: "ok";
 }
 
+/** What an import has skipped, by type, name and virtual host, and what it has kept without effect. */
+export interface Import {
+  skipped: string[];
+  warnings: string[];
+}
+
 /** A redrive, a move or an undo. */
 export interface Job {
   ended_at: number | null;
@@ -1068,6 +1074,7 @@ export interface Plan {
   losses: Record<string, number>;
   skipped: string[];
   totals: Record<string, number>;
+  warnings: string[];
 }
 
 /** An object that differs from the document. */
@@ -1868,6 +1875,7 @@ export interface VhostBody {
   default_queue_type?: string | null;
   defaultqueuetype?: string | null;
   description?: string;
+  protected_from_deletion?: boolean | string;
   tags?: string | string[];
   tracing?: boolean | string;
 }

@@ -488,6 +488,11 @@ DEFINITIONS_PATH = Setting(
     "definitions.local.path", "", text,
     "another name of `load_definitions`, which overrides it: a file or directory of definitions to import",
 )  # fmt: skip
+SKIP_INVALID = Setting(
+    "definitions.skip_invalid", False, boolean,
+    "imports a definitions file without the entries that cannot be declared, and names them in the log; "
+    "by default such a file keeps the node from starting",
+)  # fmt: skip
 CLUSTER_NAME = Setting(
     "cluster_name", "", text,
     "cluster name shown to clients and in the web interface; unset: the name of the node",

@@ -5,10 +5,11 @@ the order of their dependencies. Existing objects are not changed by a declarati
 """
 
 import asyncio
+import logging
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from aiohttp import BodyPartReader, web
 
@@ -20,8 +21,8 @@ from warren.limits_http import (
 from warren.management.auth import user_of
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
-from warren.management.operation import documented
-from warren.management.replies import RequestRefused, bad_request, done, encoded, reply_in_parts
+from warren.management.operation import doc, documented
+from warren.management.replies import RequestRefused, bad_request, done, encoded, reply, reply_in_parts
 from warren.management.request_body import decode, read_bytes
 from warren.metadata.commands import (
     Bind,
@@ -38,10 +39,11 @@ from warren.metadata.commands import (
     parameter_user,
 )
 from warren.metadata.definitions import definition_sections, vhost_definition_sections
-from warren.metadata.definitions_import import DefinitionsError, import_commands
-from warren.metadata.import_rehearsal import ImportRehearsal
+from warren.metadata.definitions_import import DefinitionsError
 from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
-from warren.vhost.definitions_check import check_definitions
+from warren.vhost.definitions_check import CheckedDefinitions, check_document, named_entries
+
+logger = logging.getLogger("warren.management")
 
 # Many commands of these types may be in progress at once: the metadata log records them in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
@@ -64,13 +66,29 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
     return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, vhost_definition_sections(vhost))
 
 
-@documented(body=dict[str, Any], responses={204: None, 303: None})
+class ImportQuery(TypedDict, total=False):
+    """What becomes of a document with entries that cannot be declared."""
+
+    skip_invalid: Annotated[
+        bool,
+        doc("Import the others, and return 200 with what was skipped. By default nothing is imported."),
+    ]
+
+
+class ImportShape(TypedDict):
+    """What an import has skipped, by type, name and virtual host, and what it has kept without effect."""
+
+    skipped: list[str]
+    warnings: list[str]
+
+
+@documented(query=ImportQuery, body=dict[str, Any], response=ImportShape, responses={204: None, 303: None})
 async def post_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Import definitions."""
     return await _import(request, node, None)
 
 
-@documented(body=dict[str, Any], responses={204: None, 303: None})
+@documented(query=ImportQuery, body=dict[str, Any], response=ImportShape, responses={204: None, 303: None})
 async def post_vhost_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Import the definitions of a virtual host."""
     return await _import(request, node, vhost_in_path(request, node).name)
@@ -95,8 +113,15 @@ async def _exported(
 
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     data, redirect = await _document(request)
+    is_skipping = request.query.get("skip_invalid", "") == "true"
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    commands = await asyncio.to_thread(_parse_commands, data, node, vhost, owner_of(request))
+    found = await asyncio.to_thread(_checked, data, node, vhost, owner_of(request))
+    try:
+        commands = found.commands if is_skipping else found.complete()
+    except DefinitionsError as error:
+        raise bad_request(str(error)) from None
+    for text in named_entries([*found.left_out, *found.warnings]):
+        logger.warning("import of definitions: %s", text)
     for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
@@ -104,6 +129,9 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
             _check(command, answer)
     if redirect:
         return web.Response(status=303, headers={"location": redirect})
+    if is_skipping:
+        skipped = named_entries(found.left_out)
+        return reply({"skipped": skipped, "warnings": named_entries(found.warnings)})
     return done()
 
 
@@ -116,18 +144,18 @@ def owner_of(request: web.Request) -> str:
     return "" if isinstance(user, ExternalUser) else user.name
 
 
-def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None, owner: str) -> list[MetadataCommand]:
+def _checked(data: bytes, node: ManagedNode, vhost: str | None, owner: str) -> CheckedDefinitions:
     try:
-        user = parameter_user(ACTING_USER.get())
-        read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=user)
-        commands = check_definitions(read, node.metadata, owner=owner).complete()
+        return check_document(
+            parsed(data),
+            node.metadata,
+            node.hash_password,
+            vhost=vhost,
+            user=parameter_user(ACTING_USER.get()),
+            owner=owner,
+        )
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
-    # A refusal in the middle would leave what was imported before it.
-    rehearsal = ImportRehearsal(node.metadata)
-    for command in commands:
-        _check(command, rehearsal.apply(command))
-    return commands
 
 
 def _kind(command: MetadataCommand) -> type[MetadataCommand] | None:

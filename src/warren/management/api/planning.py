@@ -12,7 +12,6 @@ from aiohttp import web
 from warren.access.passwords import is_affordable, is_password
 from warren.errors import AmqpError
 from warren.limits import (
-    DEFINITIONS_NAMED_MAX,
     PLANNED_SHOWN_MAX,
 )
 from warren.limits_http import (
@@ -32,7 +31,7 @@ from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.import_plan import ImportPlan, PlanAction, PlanItem
 from warren.metadata.parameters import CLUSTER_ID
 from warren.metadata.users import PasswordHash
-from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
+from warren.vhost.definitions_check import CheckedDefinitions, check_definitions, named_entries
 
 _TRUE = "true"
 
@@ -85,6 +84,7 @@ class PlanShape(TypedDict):
     items: list[PlanItemShape]
     items_total: int
     skipped: list[str]
+    warnings: list[str]
     applied: NotRequired[int]
     failed: NotRequired[int]
 
@@ -121,7 +121,8 @@ class _PlanReview:
 
     def __init__(self, plan: ImportPlan, found: CheckedDefinitions) -> None:
         self.plan = plan
-        self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
+        self.left_out = named_entries(found.left_out)
+        self.warnings = named_entries(found.warnings)
         self.fingerprint = ""
         # How many objects of each kind are lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
@@ -157,6 +158,7 @@ class _PlanReview:
             "items": items,
             "items_total": len(self.plan.items),
             "skipped": self.left_out,
+            "warnings": self.warnings,
         }
         return with_deprecated(PlanShape, facts)
 
@@ -256,8 +258,10 @@ def _parse_importable(
         document["users"] = [_with_known_hash(user, node) for user in users]
     try:
         user = parameter_user(ACTING_USER.get())
-        read = import_commands(document, node.hash_password, vhost=vhost, user=user)
+        unread: list[str] = []
+        read = import_commands(document, node.hash_password, vhost=vhost, user=user, left_out=unread)
         found = check_definitions(read, node.metadata, owner=owner)
+        found.left_out[:0] = unread
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     return found, frozenset(document)
