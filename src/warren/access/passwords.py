@@ -40,6 +40,8 @@ _DIGESTS: Mapping[str, Callable[[bytes], bytes]] = {
     # Only to accept users in definitions exported before RabbitMQ 3.6.
     "rabbit_password_hashing_md5": lambda data: md5(data, usedforsecurity=False).digest(),
 }
+# Those with which new passwords can be hashed.
+NEW_HASHES = (ARGON2ID, PBKDF2_SHA256, SHA256, SHA512)
 ALGORITHMS = frozenset((ARGON2ID, PBKDF2_SHA256, *_DIGESTS))
 # RabbitMQ 4.4's number, which belongs to the name of the algorithm: the hash does not say it.
 _PBKDF2_ROUNDS = 210_000
