@@ -301,6 +301,17 @@ def test_many_queues_and_bindings_are_imported_from_one_document(client: HttpCli
     assert len(exported["bindings"]) == 300
 
 
+def test_definitions_that_are_known_already_are_not_sent_again(client: HttpClient) -> None:
+    answer = client.ask("GET /definitions")
+    known = {"if-none-match": answer.headers["etag"]}
+    assert client.ask("GET /definitions", headers=known).status == 304
+    client.ask("PUT /queues/%2f/more", {"durable": True})
+    assert client.ask("GET /definitions", headers=known).status == 200
+    assert client.ask("GET /definitions/%2f", headers=known).status == 200
+    client.ask("DELETE /queues/%2f/more")
+    assert client.ask("GET /definitions", headers=known).status == 304
+
+
 def test_a_file_can_be_uploaded_with_a_form_and_redirects_back(client: HttpClient) -> None:
     queue = {"name": "up", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}}
     part = "--B\r\ncontent-disposition: form-data; name={}\r\n\r\n{}\r\n"

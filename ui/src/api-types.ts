@@ -538,12 +538,14 @@ export interface HealthCheckFailed {
   losses?: (Record<string, string | number | string[] | null>)[];
   message?: string;
   missing?: number | string;
+  online?: number;
   ports?: number[];
   protocols?: string[];
   quarantine?: (Record<string, string | number>)[];
   queues?: Record<string, string>[];
   reason: string;
   status: "failed";
+  target?: number;
 }
 
 /** A health check that passed. */
@@ -1009,6 +1011,11 @@ export interface ParameterBody {
 export interface Partition {
   attempt: number;
   partition: number;
+}
+
+/** A password. */
+export interface PasswordBody {
+  password: string;
 }
 
 /** The hash of a password, in base64. */

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable
+from hashlib import blake2b
 from itertools import islice
 from typing import Annotated, Any, TypedDict
 
@@ -108,7 +109,19 @@ async def _exported(
             await asyncio.sleep(0)
         parts.append(b"]")
     parts.append(b"}")
-    return await reply_in_parts(request, parts)
+    digest = await asyncio.to_thread(_digest, parts)
+    # Weak, since the same content may be compressed.
+    etag = f'W/"{digest}"'
+    if etag in request.headers.get("if-none-match", ""):
+        return web.Response(status=304, headers={"etag": etag, "cache-control": "no-cache"})
+    return await reply_in_parts(request, parts, headers={"etag": etag})
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
