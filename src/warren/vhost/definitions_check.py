@@ -149,13 +149,17 @@ class _Check:
             case PutVhost():
                 self._default_types[command.name] = command.default_queue_type
             case DeclareExchange():
-                exchange_type(command.type).validate_arguments(command.arguments)
+                if self._exchange(command.vhost, command.name) is None:
+                    exchange_type(command.type).validate_arguments(command.arguments)
                 found = command.type, dict(command.arguments)
                 self._exchanges.setdefault((command.vhost, command.name), found)
             case DeclareQueue():
+                is_new = self._queue_kind(command.vhost, command.name) is None
                 command = self._with_default_type(command)
-                _check_queue(command)
-                self._queues[command.vhost, command.name] = queue_kind(command.arguments)
+                # One that exists stays as it is, as in RabbitMQ.
+                if is_new:
+                    _check_queue(command)
+                    self._queues[command.vhost, command.name] = queue_kind(command.arguments)
             case SetParameter() if not is_component(command.component):
                 reason = f"it is kept without effect, as Warren has no component '{command.component}'"
                 self._found.warnings.append(_described(command, reason))

@@ -50,6 +50,16 @@ def test_an_invalid_command_is_named(live: LiveVhost, command: MetadataCommand, 
     assert (found.commands, found.refused, found.left_out) == ([], [command], [text])
 
 
+def test_what_exists_is_kept_whatever_its_arguments_in_the_document(live: LiveVhost) -> None:
+    live.apply(DeclareQueue(vhost="v", name="q"))
+    live.apply(DeclareExchange(vhost="v", name="x", type="fanout"))
+    commands: list[MetadataCommand] = [
+        DeclareExchange(vhost="v", name="x", type="nonsense"),
+        DeclareQueue(vhost="v", name="q", arguments={"x-max-length": -1}),
+    ]
+    assert check_definitions(commands, live.metadata) == CheckedDefinitions(commands, [], [], [])
+
+
 def test_queues_of_every_type_are_kept(live: LiveVhost) -> None:
     commands: list[MetadataCommand] = [
         DeclareQueue(vhost="v", name="q", durable=True, arguments={"x-queue-type": "quorum"}),
