@@ -113,11 +113,11 @@ CAUSE_KEYS_MAX = 10
 REACHED_PER_TURN = 256
 
 # --- access -------------------------------------------------------------------------------------
-# Time that matching a regular expression may take without being counted: 20 times that of a harmless one. A
-# turn of 500 frames with names crafted for it takes 25 ms longer.
-PATTERN_GRACE_S = 0.00005
-# Time for a retry of a pattern; with the number of retries it bounds the cost of a pattern.
-PATTERN_MATCH_S = 0.0005
+# Steps of PCRE2 in a match that is not counted: some 20 µs, many times what a harmless pattern takes.
+PATTERN_STEPS_MAX = 4_000
+PATTERN_HEAP_KIB = 1_024  # Memory of a match: more than such steps use.
+# Steps of a retry of a pattern, some 500 µs; with the number of retries they bound the cost of a pattern.
+PATTERN_SLOW_STEPS_MAX = 100_000
 # Retries of a pattern that were not earned back by fast matches.
 PATTERN_SLOW_MAX = 50
 # Characters of a new pattern, with its repetitions expanded: 50 ms and 1 MiB to compile.

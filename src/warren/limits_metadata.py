@@ -5,7 +5,7 @@ Objects beyond them that a metadata log already contains, from before there were
 """
 
 # Policies of a virtual host, and operator policies: a declared name is matched against each, in some 3 µs, or
-# in PATTERN_GRACE_S if the pattern was made to be slow.
+# in PATTERN_STEPS_MAX if the pattern was made to be slow.
 POLICIES_MAX = 1_000
 # Policies matched against names in one turn, after a change or when a virtual host starts.
 POLICIES_MATCHED_PER_TURN = 128

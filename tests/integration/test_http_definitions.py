@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker, refusal
+from tests.integration.shovels import wait_until
 from tests.integration.test_serve import connect
 
 # As exported by RabbitMQ 3.10.8.
@@ -86,26 +87,31 @@ def test_the_definitions_of_a_vhost_are_exported_and_imported_into_another(clien
     assert client.status("POST /definitions/nosuch", exported) == 404
 
 
+INVALID = "nothing was imported, as the document has entries that cannot be declared: "
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
         (b"{bad", "failed_to_parse_json"),
         ({"users": 5}, "users is not a list"),
-        ({"queues": [{"name": "q", "vhost": "nosuch", "durable": True}]}, ["no_such_vhost", "nosuch"]),
+        (
+            {"queues": [{"name": "q", "vhost": "nosuch", "durable": True}]},
+            INVALID + "queue 'q' in vhost 'nosuch': no such vhost 'nosuch'",
+        ),
         (
             {"permissions": [{"user": "no", "vhost": "/", "configure": "", "write": "", "read": ""}]},
-            ["no_such_user", "no"],
+            INVALID + "permissions of user 'no' in vhost '/': no such user 'no'",
         ),
         (
             {"policies": [{"vhost": "/", "name": "p", "pattern": "(", "definition": {"max-length": 5}}]},
-            "Validation failed\n\npattern should be regular expression but is invalid: "
-            '{"missing )",1}\n (//p)',
+            INVALID + "policy 'p' in vhost '/': pattern should be regular expression but is invalid: "
+            '{"missing )",1}',
         ),
         (
-            {"parameters": [{"vhost": "/", "component": "no", "name": "p", "value": 5}]},
-            "Validation failed\n\ncomponent no not found\n (//no/p)",
+            {"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]},
+            INVALID + "exchange 'e' in vhost '/': unknown exchange type 'nope'",
         ),
-        ({"exchanges": [{"name": "e", "vhost": "/", "type": "nope"}]}, "unknown exchange type 'nope'"),
     ],
 )
 def test_an_invalid_document_is_refused(client: HttpClient, body: object, reason: object) -> None:
@@ -154,6 +160,43 @@ def test_nothing_is_imported_from_a_document_with_a_refused_entry(client: HttpCl
     assert "half" not in [entry["user"] for entry in found["permissions"]]
 
 
+def test_a_shovel_in_a_virtual_host_that_an_import_creates_may_use_its_queues(client: HttpClient) -> None:
+    ends = {"src-uri": "amqp:///made", "src-queue": "in", "dest-uri": "amqp:///made", "dest-queue": "out"}
+    document = {
+        "vhosts": [{"name": "made", "default_queue_type": "quorum"}],
+        "queues": [{"name": "in", "vhost": "made"}, {"name": "out", "vhost": "made"}],
+        "exchanges": [{"name": "dead", "vhost": "made", "type": "fanout"}],
+        "bindings": [{"source": "dead", "vhost": "made", "destination": "in", "destination_type": "queue"}],
+        "parameters": [{"component": "shovel", "vhost": "made", "name": "s", "value": ends}],
+    }
+    # With a byte order mark, as editors write it.
+    data = b"\xef\xbb\xbf" + json.dumps(document).encode()
+    assert client.status("POST /definitions", data) == 204
+    (permission,) = client.get("/vhosts/made/permissions")
+    assert (permission["user"], permission["configure"], permission["read"]) == ("guest", ".*", ".*")
+    assert client.get("/queues/made/in")["type"] == "quorum"
+    message = {"properties": {}, "routing_key": "any", "payload": "x", "payload_encoding": "string"}
+    assert client.ask("POST /exchanges/made/dead/publish", message).value == {"routed": True}
+    wait_until(lambda: client.get("/queues/made/out").get("messages") == 1)
+    assert [shovel["state"] for shovel in client.get("/shovels/made")] == ["running"]
+    assert client.status("DELETE /vhosts/made") == 204
+
+
+def test_a_virtual_host_that_was_imported_as_protected_is_not_deleted(client: HttpClient) -> None:
+    metadata = {"description": "ledger", "tags": [], "default_queue_type": "quorum"}
+    entry = {"name": "ledger", "metadata": metadata | {"protected_from_deletion": True}}
+    assert client.status("POST /definitions", {"vhosts": [entry]}) == 204
+    assert entry in client.get("/definitions")["vhosts"]
+    text = "Refusing to delete virtual host 'ledger' because it is protected from deletion"
+    assert client.refusal("DELETE /vhosts/ledger") == (412, text)
+    assert client.status("DELETE /vhosts/ledger/deletion/protection") == 204
+    assert "protected_from_deletion" not in client.get("/vhosts/ledger")["metadata"]
+    assert client.status("POST /vhosts/ledger/deletion/protection") == 204
+    assert client.get("/vhosts/ledger")["metadata"] == entry["metadata"]
+    assert client.status("PUT /vhosts/ledger", {"protected_from_deletion": False}) == 204
+    assert client.status("DELETE /vhosts/ledger") == 204
+
+
 # What RabbitMQ accepts and this broker refuses, and its name in the refusal.
 IMPOSSIBLE: dict[str, tuple[dict[str, Any], str]] = {
     "policies": (
@@ -199,6 +242,48 @@ def test_a_node_does_not_start_with_unsupported_definitions(tmp_path: Path, sect
     assert text in errors
 
 
+def test_what_cannot_be_declared_is_skipped_and_named_if_that_is_asked_for(client: HttpClient) -> None:
+    document = {
+        "queues": [{"name": "rest", "vhost": "/"}, {"name": "none", "vhost": "nosuch"}],
+        "bindings": [
+            {"source": "amq.topic", "vhost": "/", "destination": "amq.gen-1", "destination_type": "queue",
+             "routing_key": "a", "arguments": {}}
+        ],
+        "parameters": [{"vhost": "/", "component": "mqtt", "name": "m", "value": {"a": 1}}],
+    }  # fmt: skip
+    answer = client.ask("POST /definitions?skip_invalid=true", document)
+    assert answer.status == 200
+    assert answer.value == {
+        "skipped": ["queue 'none' in vhost 'nosuch': no such vhost 'nosuch'"],
+        "warnings": [
+            "parameter 'm' of component 'mqtt' in vhost '/': "
+            "it is kept without effect, as Warren has no component 'mqtt'",
+            "binding from exchange 'amq.topic' to queue 'amq.gen-1' with key 'a' in vhost '/': "
+            "skipped: a queue that the server has named is not imported",
+        ],
+    }
+    exported = client.get("/definitions")
+    assert document["parameters"][0] in exported["parameters"]
+    assert "rest" in [queue["name"] for queue in exported["queues"]]
+    plan = client.ask("POST /warren/definitions/plan", document).value
+    assert plan["warnings"] == answer.value["warnings"]
+    client.ask("DELETE /parameters/mqtt/%2f/m")
+    client.ask("DELETE /queues/%2f/rest")
+
+
+def test_a_node_starts_with_the_rest_of_a_definitions_file_if_that_is_set(tmp_path: Path) -> None:
+    entry, text = IMPOSSIBLE["policies"]
+    file = tmp_path / "definitions.json"
+    user = {"name": "al", "password": "p", "tags": "administrator"}
+    file.write_text(
+        json.dumps({"users": [user], "vhosts": [{"name": "/"}], "policies": [entry]}), "utf-8-sig"
+    )
+    settings = {"WARREN_LOAD_DEFINITIONS": str(file), "WARREN_DEFINITIONS_SKIP_INVALID": "true"}
+    with broker(**settings) as started:
+        assert HttpClient(started, "al:p").get("/policies") == []
+        assert text in "".join(started.lines)
+
+
 def test_many_queues_and_bindings_are_imported_from_one_document(client: HttpClient) -> None:
     client.ask("PUT /vhosts/many")
     names = [f"q{number}" for number in range(300)]
@@ -214,6 +299,17 @@ def test_many_queues_and_bindings_are_imported_from_one_document(client: HttpCli
     exported = client.get("/definitions/many")
     assert [queue["name"] for queue in exported["queues"]] == names
     assert len(exported["bindings"]) == 300
+
+
+def test_definitions_that_are_known_already_are_not_sent_again(client: HttpClient) -> None:
+    answer = client.ask("GET /definitions")
+    known = {"if-none-match": answer.headers["etag"]}
+    assert client.ask("GET /definitions", headers=known).status == 304
+    client.ask("PUT /queues/%2f/more", {"durable": True})
+    assert client.ask("GET /definitions", headers=known).status == 200
+    assert client.ask("GET /definitions/%2f", headers=known).status == 200
+    client.ask("DELETE /queues/%2f/more")
+    assert client.ask("GET /definitions", headers=known).status == 304
 
 
 def test_a_file_can_be_uploaded_with_a_form_and_redirects_back(client: HttpClient) -> None:

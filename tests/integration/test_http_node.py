@@ -23,6 +23,7 @@ from tests.integration.test_serve import connect
         ("protocol-listener/bogus", (503, "No active listener")),
         ("nosuch", (404, "Not Found")),
         ("is-in-service", (200, None)),
+        ("reached-target-cluster-size", (200, None)),
         ("ready-to-serve-clients", (200, None)),
         ("below-node-connection-limit", (200, None)),
         ("metadata-store/initialized", (200, None)),
@@ -62,7 +63,32 @@ def test_a_user_created_with_a_computed_password_hash_can_log_in(
     assert hashed != client.get("/auth/hash_password/s%20%2fcret")["ok"]
     client.ask("PUT /users/hashed", {"password_hash": hashed, "tags": "management"})
     assert HttpClient(node, "hashed:s /cret").get("/whoami")["name"] == "hashed"
+    in_body = client.ask("POST /auth/hash_password", {"password": "other"}).value["ok"]
+    client.ask("PUT /users/hashed", {"password_hash": in_body, "tags": "management"})
+    assert HttpClient(node, "hashed:other").get("/whoami")["name"] == "hashed"
+    assert client.refusal("POST /auth/hash_password", {"password": 5}) == (400, "password must be a string")
     client.ask("DELETE /users/hashed")
+
+
+def test_the_queues_that_a_user_has_declared_are_listed(node: BrokerProcess, client: HttpClient) -> None:
+    client.ask("PUT /users/declarer", {"password": "d", "tags": "management"})
+    everything = {"configure": ".*", "write": ".*", "read": ".*"}
+    client.ask("PUT /permissions/%2f/declarer", everything)
+    client.ask("PUT /queues/%2f/of-guest", {"durable": True})
+    HttpClient(node, "declarer:d").ask("PUT /queues/%2f/of-declarer", {"durable": True})
+    assert [queue["name"] for queue in client.get("/users/declarer/queues")] == ["of-declarer"]
+    assert "of-guest" in [queue["name"] for queue in client.get("/users/guest/queues")]
+    assert client.get("/users/nobody/queues") == []
+    for line in ("queues/%2f/of-guest", "queues/%2f/of-declarer", "users/declarer"):
+        client.ask(f"DELETE /{line}")
+
+
+def test_a_cluster_that_lacks_nodes_has_not_reached_its_target_size(tmp_path: Path) -> None:
+    (tmp_path / "rabbitmq.conf").write_text("cluster_formation.target_cluster_size_hint = 3\n")
+    with broker(config=tmp_path / "rabbitmq.conf") as started:
+        answer = HttpClient(started).ask("GET /health/checks/reached-target-cluster-size")
+        assert (answer.status, answer.value["online"], answer.value["target"]) == (503, 1, 3)
+        assert answer.reason == "target cluster size not reached: 1 of 3 nodes are online"
 
 
 def test_an_expiring_certificate_is_named(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ TABLE = """
 /bindings/VHOST/e/*/*/*/*                               GET,DELETE      vhost
 /vhosts                                                 GET             user
 /vhosts/VHOST                                           GET,PUT,DELETE  administrator
+/vhosts/VHOST/deletion/protection                         POST,DELETE     administrator
 /vhosts/VHOST/start/*                                   POST            administrator
 /vhosts/VHOST/permissions                               GET             administrator
 /vhosts/VHOST/topic-permissions                         GET             administrator
@@ -100,6 +101,7 @@ TABLE = """
 /users/without-permissions                              GET             administrator
 /users                                                  GET             administrator
 /users/*                                                GET,PUT,DELETE  administrator
+/users/*/queues                                         GET             vhost
 /users/*/permissions                                    GET             administrator
 /users/*/topic-permissions                              GET             administrator
 /user-limits                                            GET             visible
@@ -127,6 +129,7 @@ TABLE = """
 /health/checks/node-is-mirror-sync-critical             GET             user
 /health/checks/node-is-quorum-critical                  GET             user
 /health/checks/is-in-service                            GET             user
+/health/checks/reached-target-cluster-size              GET             user
 /health/checks/ready-to-serve-clients                   GET             user
 /health/checks/below-node-connection-limit              GET             user
 /health/checks/metadata-store/initialized               GET             user
@@ -135,6 +138,7 @@ TABLE = """
 /health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/*    GET  user
 /health/checks/quorum-queues-without-elected-leaders/vhost/VHOST             GET  user
 /health/checks/quorum-queues-without-elected-leaders/vhost/VHOST/pattern/*   GET  user
+/auth/hash_password                                     POST            administrator
 /auth/hash_password/*                                   GET             administrator
 /reset                                                  DELETE          administrator
 /reset/*                                                DELETE          administrator

@@ -225,9 +225,12 @@ CASES = (
     Case("definitions export", (), '"rabbit_version"'),
     Case("definitions import", ("-",), "definitions: imported", typed='{"vhosts": [{"name": "$"}]}'),
     Case("definitions import", ("-",), "not JSON", status=2, typed="nothing"),
+    Case(
+        "definitions import", ("-", "--skip-invalid"), "skipped: queue", typed='{"queues": [{"name": "$"}]}'
+    ),
     Case("definitions plan", ("-",), "create  vhost", typed='{"vhosts": [{"name": "$"}]}'),
     Case("definitions plan", ("-",), "not JSON", status=2, typed="nothing"),
-    Case("definitions apply", ("-", "--yes"), "definitions: 1 applied", typed='{"vhosts": [{"name": "$"}]}'),
+    Case("definitions apply", ("-", "--yes"), "definitions: 2 applied", typed='{"vhosts": [{"name": "$"}]}'),
     Case("definitions apply", ("-", "--fingerprint", "no"), "make a new plan", typed="{}", status=1),
     Case("connections list", (), "user"),
     Case("connections show", ("$",), "not found: '$'", status=1),

@@ -538,12 +538,14 @@ export interface HealthCheckFailed {
   losses?: (Record<string, string | number | string[] | null>)[];
   message?: string;
   missing?: number | string;
+  online?: number;
   ports?: number[];
   protocols?: string[];
   quarantine?: (Record<string, string | number>)[];
   queues?: Record<string, string>[];
   reason: string;
   status: "failed";
+  target?: number;
 }
 
 /** A health check that passed. */
@@ -554,6 +556,12 @@ export interface HealthCheckPassed {
   protocol?: string;
   reason?: string;
   status: "ok";
+}
+
+/** What an import has skipped, by type, name and virtual host, and what it has kept without effect. */
+export interface Import {
+  skipped: string[];
+  warnings: string[];
 }
 
 /** A redrive, a move or an undo. */
@@ -1005,6 +1013,11 @@ export interface Partition {
   partition: number;
 }
 
+/** A password. */
+export interface PasswordBody {
+  password: string;
+}
+
 /** The hash of a password, in base64. */
 export interface PasswordHash {
   ok: string;
@@ -1068,6 +1081,7 @@ export interface Plan {
   losses: Record<string, number>;
   skipped: string[];
   totals: Record<string, number>;
+  warnings: string[];
 }
 
 /** An object that differs from the document. */
@@ -1868,6 +1882,7 @@ export interface VhostBody {
   default_queue_type?: string | null;
   defaultqueuetype?: string | null;
   description?: string;
+  protected_from_deletion?: boolean | string;
   tags?: string | string[];
   tracing?: boolean | string;
 }

@@ -4,9 +4,8 @@ Results are cached until any permission changes, so that a revoked permission ta
 caches them for the life of the channel.
 """
 
+import re
 from collections.abc import Mapping
-
-import regex
 
 from warren.access.grants import Grants, grants_of
 from warren.errors import AccessRefused, NotAllowed
@@ -154,7 +153,7 @@ def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
 def expand_pattern(pattern: str, variables: Mapping[str, str]) -> str:
     """`pattern` with each `{name}` replaced by the variable's value, escaped so that it matches literally."""
     for name, value in variables.items():
-        pattern = pattern.replace("{" + name + "}", regex.escape(value))
+        pattern = pattern.replace("{" + name + "}", re.escape(value))
     return pattern
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Protocol
 
-import regex
 from msgspec import Struct
 
 from warren.access.grants import LDAP, ExternalUser
@@ -220,8 +219,8 @@ def _unescaped(found: "re.Match[str]") -> str:
 
 
 def _wildcard(template: str, values: Mapping[str, str]) -> str:
-    parts = (regex.escape(substitute(part, values, str)) for part in template.split("*"))
-    return r"^" + r"[\s\S]*".join(parts) + r"\Z"
+    parts = (re.escape(substitute(part, values, str)) for part in template.split("*"))
+    return r"^" + r"[\s\S]*".join(parts) + r"\z"
 
 
 def _either(patterns: Iterable[str], values: Mapping[str, str]) -> str:
@@ -229,7 +228,7 @@ def _either(patterns: Iterable[str], values: Mapping[str, str]) -> str:
 
     Empty, so that it allows nothing, if all are empty.
     """
-    found = list(dict.fromkeys(substitute(pattern, values, regex.escape) for pattern in patterns if pattern))
+    found = list(dict.fromkeys(substitute(pattern, values, re.escape) for pattern in patterns if pattern))
     if ANYTHING in found:
         return ANYTHING
     return "|".join(f"(?:{pattern})" for pattern in found)

@@ -6,10 +6,10 @@ Each part is a wildcard pattern: `*` matches any text, and `%2F` and other perce
 scopes with a routing key permit publishing to a topic exchange or binding it. Other scopes are ignored.
 """
 
+import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-import regex
 from msgspec import Struct
 
 from warren.limits import TOKEN_SCOPES_MAX
@@ -75,8 +75,8 @@ def _scope(word: str) -> _Scope | None:
 
 def _pattern(wildcard: str) -> str:
     # Braces are escaped as well, so that a token cannot contain variables.
-    parts = (regex.escape(unquote(part, errors="surrogateescape")) for part in wildcard.split("*"))
-    return r"^" + r"[\s\S]*".join(parts) + r"\Z"
+    parts = (re.escape(unquote(part, errors="surrogateescape")) for part in wildcard.split("*"))
+    return r"^" + r"[\s\S]*".join(parts) + r"\z"
 
 
 def _either(patterns: Iterable[str]) -> str:

@@ -31,7 +31,10 @@ Decode = Callable[[Any], object]
 
 # What a field that is not there meant when these formats were written, whatever its default is today.
 _ABSENT: Mapping[str, Mapping[str, object]] = {
-    "PutVhost": {"description": "", "tags": (), "default_queue_type": None, "tracing": False},
+    "PutVhost": {
+        "description": "", "tags": (), "default_queue_type": None, "tracing": False,
+        "protected_from_deletion": False,
+    },
     "PutUser": {"tags": (), "limits": None},
     "ClearTopicPermissions": {"exchange": None},
     "SetPolicy": {"priority": 0, "apply_to": "all", "is_operator": False},

@@ -13,7 +13,7 @@ distinguishes a torn end, which loses nothing, from damage.
     HARD       the term and the vote of the node: `codec`
     STATE      a command that makes a part of the snapshot: `codec`. Since version 9 also the members of the
                cluster, and which proposals of each node are in it; queues have a home. Since version 10
-               quorum queues have members
+               quorum queues have members; since version 11 virtual hosts can be protected
     STATE_END  the index and the term of the last entry in the snapshot, and the configuration of the group
                that agreed on it: `codec`
     ORIGIN     log id, 8 bytes; generation u64: identifies the file and its log. The high-water mark, a file
@@ -31,7 +31,7 @@ from google_crc32c import value as checksum_of
 
 from warren.store.record import checksum_seed, encode
 
-VERSION = 10
+VERSION = 11
 # The first version that contains commands.
 COMMANDS_SINCE = 7
 NAME = "metadata"

@@ -39,7 +39,11 @@ class CommandKind(Struct, frozen=True):
 
 
 KINDS = (
-    CommandKind(1, commands.PutVhost, ("name", "description", "tags", "default_queue_type", "tracing")),
+    CommandKind(
+        1,
+        commands.PutVhost,
+        ("name", "description", "tags", "default_queue_type", "tracing", "protected_from_deletion"),
+    ),
     CommandKind(2, commands.RemoveVhost, ("name",)),
     CommandKind(3, commands.SetVhostLimits, ("vhost", "limits")),
     CommandKind(4, commands.PutUser, ("name", "password_hash", "hashing_algorithm", "tags", "limits")),
@@ -160,4 +164,6 @@ ABSENT: Mapping[tuple[type, str], object] = {
     (QueueRecord, "members"): (),
     (QueueRecord, "next_replica"): 0,
     (QueueRecord, "initial_replicas"): 0,
+    # Before version 11 no virtual host was protected.
+    (commands.PutVhost, "protected_from_deletion"): False,
 }

@@ -125,6 +125,8 @@ class ManagedNode:
     held_answers: HeldAnswers = field(default_factory=HeldAnswers)
     # The connection limit of each listener; None if only file descriptors limit it.
     connections_max: int | None = None
+    # How many nodes the cluster is to have.
+    target_cluster_size: int = 1
     # The offered SASL mechanisms, and the options of client sockets.
     mechanisms: tuple[str, ...] = ()
     socket_options: Mapping[str, object] = field(default_factory=dict)

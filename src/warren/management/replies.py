@@ -1,7 +1,7 @@
 """Responses of the HTTP API: JSON, and errors with RabbitMQ's texts."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from aiohttp import web
@@ -9,6 +9,7 @@ from aiohttp import web
 from warren.management.negotiation import compress
 from warren.management.plain_reasons import plain
 
+_NO_HEADERS: Mapping[str, str] = {}
 _HEADERS = {
     "cache-control": "no-cache",
     "vary": "accept, accept-encoding, origin",
@@ -62,14 +63,18 @@ def encoded(body: object) -> bytes:
         return _encoder.encode(_as_text(body))
 
 
-async def reply_in_parts(request: web.Request, parts: list[bytes]) -> web.StreamResponse:
-    """A response with JSON in `parts`, which may be large."""
+async def reply_in_parts(
+    request: web.Request, parts: list[bytes], headers: Mapping[str, str] = _NO_HEADERS
+) -> web.StreamResponse:
+    """A response with JSON in `parts`, which may be large, and `headers` beside the usual ones."""
     size = sum(map(len, parts))
     if size <= _WHOLE_SIZE_MAX:
-        return reply_bytes(b"".join(parts))
+        whole = reply_bytes(b"".join(parts))
+        whole.headers.update(headers)
+        return whole
     if WHOLE in request:
         return error_reply(413, "too_large", f"the response has {size} bytes: request a page of it")
-    response = web.StreamResponse(headers=_HEADERS)
+    response = web.StreamResponse(headers={**_HEADERS, **headers})
     response.content_type = _JSON
     response.content_length = size
     compress(request, response)

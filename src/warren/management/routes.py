@@ -202,6 +202,11 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": vhosts.vhost, "PUT": vhosts.put_vhost, "DELETE": vhosts.delete_vhost},
         Right.ADMINISTRATOR,
     ),
+    HttpRoute(
+        "/vhosts/{vhost}/deletion/protection",
+        {"POST": vhosts.protect, "DELETE": vhosts.unprotect},
+        Right.ADMINISTRATOR,
+    ),
     HttpRoute("/vhosts/{vhost}/connections", _get(connections.of_vhost), Right.VHOST),
     HttpRoute("/vhosts/{vhost}/channels", _get(connections.channels_of_vhost), Right.VHOST),
     HttpRoute("/vhosts/{vhost}/start/{node}", {"POST": vhosts.start}, Right.ADMINISTRATOR, place=Place.NODE),
@@ -215,6 +220,7 @@ ROUTES: tuple[HttpRoute, ...] = (
         {"GET": users.user, "PUT": users.put_user, "DELETE": users.delete_user},
         Right.ADMINISTRATOR,
     ),
+    HttpRoute("/users/{user}/queues", _get(queues.of_user), Right.VHOST),
     HttpRoute("/users/{user}/permissions", _get(users.permissions), Right.ADMINISTRATOR),
     HttpRoute("/users/{user}/topic-permissions", _get(users.topic_permissions), Right.ADMINISTRATOR),
     HttpRoute("/permissions", _get(permissions.permissions), Right.ADMINISTRATOR),
@@ -381,6 +387,7 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/feature-flags/{name}/enable", {"PUT": node_state.enable_feature_flag}, Right.ADMINISTRATOR),
     HttpRoute("/extensions", _get(node_state.extensions), Right.USER),
     HttpRoute("/auth", _get(node_state.auth), Right.ANYBODY),
+    HttpRoute("/auth/hash_password", {"POST": node_state.hash_password_in_body}, Right.ADMINISTRATOR),
     HttpRoute("/auth/hash_password/{password}", _get(node_state.hash_password), Right.ADMINISTRATOR),
     HttpRoute(
         "/auth/attempts/{node}",
@@ -413,6 +420,7 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute("/health/checks/node-is-quorum-critical", _get(health.critical), Right.USER),
     # RabbitMQ has these checks since 4.0 and 4.1.
     HttpRoute("/health/checks/is-in-service", _get(health.in_service), Right.USER),
+    HttpRoute("/health/checks/reached-target-cluster-size", _get(health.target_size), Right.USER),
     HttpRoute("/health/checks/ready-to-serve-clients", _get(health.ready), Right.USER),
     HttpRoute("/health/checks/below-node-connection-limit", _get(health.connection_limit), Right.USER),
     HttpRoute("/health/checks/metadata-store/initialized", _get(health.in_service), Right.USER),

@@ -94,6 +94,8 @@ class PutVhost(MetadataCommand, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     default_queue_type: str | None = None
     tracing: bool = False
+    # True: RemoveVhost is refused.
+    protected_from_deletion: bool = False
 
 
 class RemoveVhost(MetadataCommand, frozen=True, kw_only=True):

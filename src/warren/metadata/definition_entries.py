@@ -94,6 +94,30 @@ def definition_key_of(command: MetadataCommand) -> DefinitionKey:
     raise AssertionError(f"{command} is of no document")
 
 
+_SINGULAR = {
+    "users": "user", "vhosts": "virtual host", "global_parameters": "global parameter", "policies": "policy",
+    "exchanges": "exchange", "queues": "queue",
+}  # fmt: skip
+
+
+def place_of(key: DefinitionKey) -> str:
+    """How a message names the entry with `key`: its type, its name and its virtual host."""
+    name = f"'{key.name}'"
+    match key.section:
+        case "bindings":
+            kind, destination, routing_key = key.more[:3]
+            text = f"binding from exchange {name} to {kind} '{destination}' with key '{routing_key}'"
+        case "permissions":
+            text = f"permissions of user {name}"
+        case "topic_permissions":
+            text = f"topic permissions of user {name} for exchange '{key.more[0]}'"
+        case "parameters":
+            text = f"parameter {name} of component '{key.more[0]}'"
+        case section:
+            text = f"{_SINGULAR[section]} {name}"
+    return f"{text} in vhost '{key.vhost}'" if key.vhost else text
+
+
 def facts_of(command: MetadataCommand) -> Facts:
     """The facts of the entry that `command` sets."""
     match command:
@@ -226,6 +250,7 @@ def _vhost_facts(vhost: VhostMetadata | PutVhost) -> Facts:
         "tags": list(vhost.tags),
         "default_queue_type": vhost.default_queue_type,
         "tracing": vhost.tracing,
+        "protected_from_deletion": vhost.protected_from_deletion,
     }
 
 

@@ -124,6 +124,8 @@ def _vhost(vhost: VhostMetadata) -> DefinitionObject:
     metadata: DefinitionObject = {"description": vhost.description, "tags": list(vhost.tags)}
     if vhost.default_queue_type is not None:
         metadata["default_queue_type"] = vhost.default_queue_type
+    if vhost.protected_from_deletion:
+        metadata["protected_from_deletion"] = True
     entry: DefinitionObject = {"name": vhost.name, "metadata": metadata}
     return {**entry, "tracing": True} if vhost.tracing else entry
 

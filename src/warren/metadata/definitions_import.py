@@ -20,6 +20,8 @@ from warren.metadata.commands import (
     SetPolicy,
     SetTopicPermissions,
 )
+from warren.metadata.definition_entries import DefinitionKey, place_of
+from warren.metadata.parameters import VHOST_LIMITS
 from warren.metadata.users import PasswordHash
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value
@@ -32,6 +34,8 @@ DEFAULT_HASHING = "rabbit_password_hashing_sha256"
 # The algorithm of RabbitMQ up to 3.5, which did not name it.
 OLDEST_HASHING = "rabbit_password_hashing_md5"
 IMPORTER = INTERNAL_USER
+# What some versions of RabbitMQ write in place of a value that is not set.
+UNDEFINED = "undefined"
 
 
 class DefinitionsError(Exception):
@@ -39,12 +43,18 @@ class DefinitionsError(Exception):
 
 
 def import_commands(
-    document: Json, hash_password: PasswordHasher, *, vhost: str | None = None, user: str = IMPORTER
+    document: Json,
+    hash_password: PasswordHasher,
+    *,
+    vhost: str | None = None,
+    user: str = IMPORTER,
+    left_out: list[str] | None = None,
 ) -> list[MetadataCommand]:
     """The commands with which `user` imports `document`; with `vhost`, its topology only, into that vhost.
 
     Existing exchanges, queues and bindings are kept; users, permissions, parameters and policies are
-    replaced.
+    replaced. An invalid entry is described in `left_out` if that is given, and otherwise raised as
+    DefinitionsError, as a document is that is no object, or has a section that is no list.
     """
     if not isinstance(document, Mapping):
         raise DefinitionsError("not_json")
@@ -58,7 +68,13 @@ def import_commands(
         if not isinstance(entries, list):
             raise DefinitionsError(f"{section} is not a list")
         for entry in entries:
-            made = command(_Fields(section, entry, vhost))
+            try:
+                made = command(_Fields(section, entry, vhost))
+            except DefinitionsError as error:
+                if left_out is None:
+                    raise
+                left_out.append(str(error))
+                continue
             if made is not None:
                 commands.append(made)
 
@@ -105,8 +121,12 @@ class _Fields:
             raise self.wrong(key, value)
         return value
 
-    def boolean(self, key: str) -> bool:
-        value = self._entry.get(key, False)
+    def optional_string(self, key: str) -> str:
+        """A string; empty also for null, and if there is none."""
+        return "" if self._entry.get(key) is None else self.string(key)
+
+    def boolean(self, key: str, *, default: bool = False) -> bool:
+        value = self._entry.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, value)
         return value
@@ -119,6 +139,10 @@ class _Fields:
         if not isinstance(value, Mapping):
             raise self.wrong(key, value)
         return value
+
+    def limits(self, key: str) -> Mapping[str, Json]:
+        """Limits by name, without those that are not set: RabbitMQ writes these in several ways."""
+        return set_limits(self._entry.get(key), lambda value: self.wrong(key, value))
 
     def strings(self, key: str) -> tuple[str, ...]:
         """A list of strings, or one comma-separated string, as in documents from before RabbitMQ 3.9."""
@@ -136,11 +160,43 @@ class _Fields:
             raise self.wrong("arguments", str(error)) from None
 
     def wrong(self, key: str, value: Json) -> DefinitionsError:
-        name = self._entry.get("name", "")
         if value is None:
-            return DefinitionsError(f"{self._section} {name!r}: {key} is missing")
+            return DefinitionsError(f"{self._place()}: {key} is missing")
         shown = repr(value) if isinstance(value, str) else json.dumps(value)
-        return DefinitionsError(f"{self._section} {name!r}: {key} cannot be {shown}")
+        return DefinitionsError(f"{self._place()}: {key} cannot be {shown}")
+
+    def _place(self) -> str:
+        """The entry by type, name and virtual host, as far as the document says."""
+
+        def shown(key: str) -> str:
+            value = self._entry.get(key, "")
+            return value if isinstance(value, str) else json.dumps(value)
+
+        name_key, *more = _IDENTITY.get(self._section, ("name",))
+        vhost = self._vhost if self._vhost is not None else shown("vhost")
+        key = DefinitionKey(self._section, vhost, shown(name_key), tuple(shown(key) for key in more))
+        return place_of(key)
+
+
+# The fields that identify an entry in its virtual host, in the order of DefinitionKey, unless it is `name`.
+_IDENTITY = {
+    "bindings": ("source", "destination_type", "destination", "routing_key"),
+    "permissions": ("user",),
+    "topic_permissions": ("user", "exchange"),
+    "parameters": ("name", "component"),
+}
+
+
+def set_limits(value: Json, wrong: Callable[[Json], Exception]) -> Mapping[str, Json]:
+    """The limits of `value` that are set; raises what `wrong` makes of a value that is not limits.
+
+    Limits that were cleared are an empty list in an export of RabbitMQ, and `undefined` in some of 4.x.
+    """
+    if value in (None, [], UNDEFINED):
+        return {}
+    if not isinstance(value, Mapping):
+        raise wrong(value)
+    return {name: limit for name, limit in value.items() if limit not in (None, UNDEFINED)}
 
 
 def table_value(value: Json) -> Value:
@@ -173,19 +229,22 @@ def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Me
         password_hash=hashed.salted_hash,
         hashing_algorithm=hashed.algorithm,
         tags=entry.strings("tags"),
-        limits=entry.mapping("limits"),
+        limits=entry.limits("limits"),
     )
 
 
 def _put_vhost(entry: _Fields) -> MetadataCommand:
     metadata = _Fields("vhosts", entry.mapping("metadata"), None)
-    default_queue_type = entry["default_queue_type"] or metadata["default_queue_type"]
+    default_queue_type = metadata["default_queue_type"] or entry["default_queue_type"]
+    if default_queue_type == UNDEFINED:
+        default_queue_type = None
     return PutVhost(
         name=entry.string("name"),
         description=entry.string("description", metadata.string("description", "")),
         tags=entry.strings("tags") or metadata.strings("tags"),
         default_queue_type=default_queue_type if isinstance(default_queue_type, str) else None,
         tracing=entry.boolean("tracing"),
+        protected_from_deletion=metadata.boolean("protected_from_deletion"),
     )
 
 
@@ -221,11 +280,12 @@ def _set_policy(entry: _Fields) -> MetadataCommand:
 
 
 def _set_parameter(entry: _Fields, user: str) -> MetadataCommand:
+    component = entry.string("component")
     return SetParameter(
         vhost=entry.vhost,
-        component=entry.string("component"),
+        component=component,
         name=entry.string("name"),
-        value=entry["value"],
+        value=entry.limits("value") if component == VHOST_LIMITS else entry["value"],
         user=user,
     )
 
@@ -238,7 +298,7 @@ def _declare_exchange(entry: _Fields) -> MetadataCommand | None:
         vhost=entry.vhost,
         name=name,
         type=entry.string("type"),
-        durable=entry.boolean("durable"),
+        durable=entry.boolean("durable", default=True),
         auto_delete=entry.boolean("auto_delete"),
         internal=entry.boolean("internal"),
         arguments=entry.arguments(),
@@ -253,7 +313,7 @@ def _declare_queue(entry: _Fields) -> MetadataCommand | None:
     return DeclareQueue(
         vhost=entry.vhost,
         name=name,
-        durable=entry.boolean("durable"),
+        durable=entry.boolean("durable", default=True),
         auto_delete=entry.boolean("auto_delete"),
         arguments=entry.arguments(),
         user=IMPORTER,
@@ -266,6 +326,6 @@ def _bind(entry: _Fields) -> MetadataCommand | None:
         source=entry.string("source"),
         destination=entry.string("destination"),
         is_to_queue=entry.string("destination_type") == "queue",
-        routing_key=entry.string("routing_key"),
+        routing_key=entry.optional_string("routing_key"),
         arguments=entry.arguments(),
     )

@@ -41,6 +41,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.parameters import Parameters, checked_parameter
 from warren.metadata.permissions import pattern_refusal
 from warren.metadata.policies import checked_policy
+from warren.metadata.vhosts import protection_refusal
 
 # The order of deletions: an earlier one does not block a later one.
 _REMOVAL_ORDER = (
@@ -258,7 +259,7 @@ class ImportPlan:
         for number, key in enumerate(self._existing, 1):
             if key.section in self._pruned and key not in self._wanted and key not in self._spared:
                 going[key.section].append(key)
-                if key.section in _OWNERS:
+                if key.section in _OWNERS and not self._is_protected(key):
                     gone.add(key)
             if not number % PLANNED_PER_TURN:
                 yield
@@ -266,11 +267,19 @@ class ImportPlan:
             for number, key in enumerate(going[section], 1):
                 if gone.isdisjoint(_owners(key)):
                     entry = self._existing[key]
-                    self.items.append(
-                        PlanItem(action=PlanAction.DELETE, key=key, before=entry.facts, command=entry.removal)
-                    )
+                    self.items.append(self._removal(key, entry))
                 if not number % PLANNED_PER_TURN:
                     yield
+
+    def _is_protected(self, key: DefinitionKey) -> bool:
+        vhost = self._metadata.vhost(key.name) if key.section == "vhosts" else None
+        return vhost is not None and vhost.protected_from_deletion
+
+    def _removal(self, key: DefinitionKey, entry: DefinitionEntry) -> PlanItem:
+        if self._is_protected(key):
+            reason = protection_refusal(key.name)
+            return PlanItem(action=PlanAction.BLOCKED, key=key, before=entry.facts, reason=reason)
+        return PlanItem(action=PlanAction.DELETE, key=key, before=entry.facts, command=entry.removal)
 
 
 def _ignore(_: Event) -> None:

@@ -86,7 +86,7 @@ from warren.metadata.permissions import Permissions
 from warren.metadata.queue_members import first_members
 from warren.metadata.queues_per_node import QueuesPerNode
 from warren.metadata.users import Users
-from warren.metadata.vhosts import VhostMetadata, Vhosts
+from warren.metadata.vhosts import VhostMetadata, Vhosts, protection_refusal
 
 C = TypeVar("C", bound=MetadataCommand)
 V = TypeVar("V", bound=VhostCommand)
@@ -362,6 +362,8 @@ class Metadata:
     def _remove_vhost(self, command: RemoveVhost) -> Reply:
         vhost = self.vhost(command.name)
         if vhost is not None:
+            if vhost.protected_from_deletion:
+                return Reply(Outcome.REFUSED, protection_refusal(command.name))
             self.in_doubt_numbers.settle_queues(vhost.topology.queues.values())
         reply = self.vhosts.remove(command)
         if reply is DONE:

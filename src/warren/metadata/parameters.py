@@ -128,6 +128,11 @@ class GlobalParameters:
         return DONE
 
 
+def is_component(name: str) -> bool:
+    """True if parameters of the component `name` have an effect, and are checked."""
+    return name in PARAMETERS_OF_OTHERS or name == SHOVEL or name in _ERRORS
+
+
 def parameter_refusal(command: SetParameter, access: VhostAccess | None = None) -> Reply | None:
     """The refusal if the component is unknown or the value is wrong; None otherwise.
 
@@ -159,7 +164,12 @@ def may_see_passwords(user: User | None, identity: str, setter: str) -> bool:
 def checked_parameter(
     parameters: Parameters, command: SetParameter, users: Mapping[str, User]
 ) -> SetParameter | Reply:
-    """The parameter to set, with stored passwords in place of hidden ones, or a refusal."""
+    """The parameter to set, with stored passwords in place of hidden ones, or a refusal.
+
+    One of an unknown component is kept as it is: definitions of a broker with other plugins have such.
+    """
+    if not is_component(command.component):
+        return command
     refusal = parameter_refusal(command)
     if refusal is not None:
         return refusal

@@ -17,6 +17,7 @@ def put_vhost(vhost: VhostMetadata) -> PutVhost:
         tags=vhost.tags,
         default_queue_type=vhost.default_queue_type,
         tracing=vhost.tracing,
+        protected_from_deletion=vhost.protected_from_deletion,
     )
 
 

@@ -41,6 +41,11 @@ from warren.metadata.users import natural_limit
 _NO_POLICIES = (None, None)
 
 
+def protection_refusal(name: str) -> str:
+    """RabbitMQ 4's text about the deletion of the protected virtual host `name`."""
+    return f"Refusing to delete virtual host '{name}' because it is protected from deletion"
+
+
 class VhostMetadata:
     """One virtual host."""
 
@@ -53,6 +58,7 @@ class VhostMetadata:
         "operator_policies",
         "parameters",
         "policies",
+        "protected_from_deletion",
         "tags",
         "topology",
         "tracing",
@@ -65,6 +71,7 @@ class VhostMetadata:
         self.tags: tuple[str, ...] = ()
         self.default_queue_type: str | None = None
         self.tracing = False
+        self.protected_from_deletion = False
         self.limits: Mapping[str, Json] = {}
         self.topology = DeclaredTopology(name, notify, per_node)
         self.policies = Policies()
@@ -92,6 +99,7 @@ class VhostMetadata:
         self.tags = command.tags
         self.default_queue_type = command.default_queue_type
         self.tracing = command.tracing
+        self.protected_from_deletion = command.protected_from_deletion
 
     def set_limits(self, command: SetVhostLimits) -> Reply:
         """Replace the limits."""

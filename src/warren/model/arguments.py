@@ -224,6 +224,16 @@ def queue_kind(arguments: Arguments) -> str:
     return kind if isinstance(kind, str) else CLASSIC
 
 
+def with_default_type(arguments: Arguments, default: str | None, *, is_transient: bool) -> Arguments:
+    """`arguments` with the type of queue that is the default of the vhost, if none is given.
+
+    A transient queue, which is not durable, or exclusive or deleted automatically, can only be a classic one.
+    """
+    if default is None or QUEUE_TYPE in arguments or (default != CLASSIC and is_transient):
+        return arguments
+    return {**arguments, QUEUE_TYPE: default}
+
+
 def check_queue_arguments(queue: QueueName, arguments: Arguments) -> None:
     """Raise PreconditionFailed unless `queue` may be declared with `arguments`."""
     if not arguments:

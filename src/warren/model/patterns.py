@@ -1,24 +1,29 @@
-"""Regular expressions in permissions and policies, with limits on their cost.
+"""Regular expressions in permissions and policies: PCRE's, with limits on their cost.
 
-Compiling a pattern blocks the broker, and has no time limit: the size it would expand to is computed first,
-and a too large pattern is refused. A match first runs with a short time limit, which suffices for a harmless
-pattern. If it times out it runs once more with a longer limit, and a pattern has few such retries, which fast
-matches restore. Without retries left the pattern is suspended: it matches no name for which the short limit
-is exceeded. So a name crafted to be slow does not revoke what the same pattern permits to others.
+Compiling a pattern blocks the broker, and has no limit of its own: the size it would expand to is computed
+first, and a too large pattern is refused. A match may first take few steps, which suffice for a harmless
+pattern. If it takes more it runs once more with a larger limit, and a pattern has few such retries, which
+quick matches restore. Without retries left the pattern is suspended: it matches no name for which the small
+limit is exceeded. So a name crafted to be slow does not revoke what the same pattern permits to others.
+
+Names and patterns are matched as UTF-8 bytes, as RabbitMQ matches them: `.` is one byte.
 """
 
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Protocol
 
-import regex
+import pcre2
 
 from warren.limits import (
     PATTERN_DEPTH_MAX,
-    PATTERN_GRACE_S,
+    PATTERN_HEAP_KIB,
     PATTERN_KEPT_SIZE_MAX,
-    PATTERN_MATCH_S,
     PATTERN_SIZE_MAX,
     PATTERN_SLOW_MAX,
+    PATTERN_SLOW_STEPS_MAX,
+    PATTERN_STEPS_MAX,
     PATTERN_TEXT_MAX,
 )
 
@@ -35,8 +40,20 @@ TOO_LARGE = "regular expression is too large"
 # Digits of a repetition beyond these make no difference.
 _DIGITS_MAX = 9
 # A quantifier with numbers, or other text in braces after an item.
-_REPEATS = regex.compile(r"\{(\d*)(?:,(\d*))?\}")
-_CLASS_NAME = regex.compile(r"\{[^}]*\}")
+_REPEATS = re.compile(r"\{(\d*)(?:,(\d*))?\}")
+_CLASS_NAME = re.compile(r"\{[^}]*\}")
+# What a pattern consists of, as far as it matters here: quoted text, hexadecimal and other escapes, POSIX
+# classes, and single characters.
+_PART = re.compile(
+    r"(?P<quoted>\\Q.*?(?:\\E|\Z))|\\x(?:\{(?P<braced>[0-9A-Fa-f]+)\}|(?P<short>[0-9A-Fa-f]{0,2})(?!\{))"
+    r"|\\g(?:<[+-]?0>|'[+-]?0')|\\.|\[:\^?[a-z]+:\]|\(\?(?:R|[+-]?0)\)|\(\*|.",
+    re.DOTALL,
+)
+_UNKNOWN_ESCAPES = {"\\u", "\\U", "\\x"}
+_WHOLE_RECURSION = ("\\g<", "\\g'", "(?")
+_MULTILINE = re.compile(r"\(\?[A-Za-z^-]*m")
+# PCRE's texts before PCRE2, which RabbitMQ shows up to Erlang 27, by the number of the error.
+_TEXTS = {109: "nothing to repeat", 114: "missing )", 122: "unmatched parentheses"}
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -66,12 +83,18 @@ def pattern_error(pattern: str) -> tuple[str, int] | None:
         return None
     try:
         pattern_of(pattern).compile()
-    except regex.error as error:
-        message, _, position = str(error).rpartition(" at position ")
-        return (message, int(position)) if position.isdigit() else (str(error), 0)
-    except (RecursionError, MemoryError, OverflowError):
-        return TOO_LARGE, 0
+    except PatternSyntaxError as error:
+        return error.message, error.position
     return None
+
+
+class PatternSyntaxError(Exception):
+    """The text is not a regular expression of PCRE, or one with a construct that is not supported."""
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.position = position
 
 
 def new_pattern_error(pattern: str) -> tuple[str, int] | None:
@@ -124,35 +147,50 @@ def _repeated(numbers: Sequence[str | None], size: int) -> int:
     return max(1, min(times, PATTERN_TEXT_MAX) if size == 1 else times)
 
 
+class _Compiled(Protocol):
+    def search(self, text: bytes) -> object:
+        """The first match in `text`; None if there is none."""
+
+
 class Pattern:
     """A pattern with its remaining retries."""
 
-    __slots__ = ("_compiled", "_quick", "_slow_left", "is_suspended", "text")
+    __slots__ = ("_compiled", "_patient", "_quick", "_slow_left", "_source", "is_suspended", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._compiled: regex.Pattern[str] | None = None
+        self._source = b""
+        self._compiled: _Compiled | None = None
+        # With the larger limit, when it was needed.
+        self._patient: _Compiled | None = None
         self._slow_left = PATTERN_SLOW_MAX
         self._quick = 0
         self.is_suspended = False
 
-    def compile(self) -> "regex.Pattern[str]":
-        """Compile it; regex.error if it is invalid."""
+    def compile(self) -> None:
+        """Compile it, unless it is compiled; PatternSyntaxError if it is invalid."""
         if self._compiled is None:
-            self._compiled = regex.compile(self.text, cache_pattern=False)
-        return self._compiled
+            self._source = _searching(self.text)
+            self._compiled = _compiled(self._source, PATTERN_STEPS_MAX)
 
     def matches(self, text: str) -> bool:
-        """True if it is found anywhere in `text` within the time limits."""
+        """True if it is found anywhere in `text` within the limits."""
         if self.text == ANYTHING:
             return True
         if self._compiled is None and is_too_large(self.text, PATTERN_KEPT_SIZE_MAX):
             self._suspend()
             return False
+        name = _bytes(text)
         try:
-            found = self.compile().search(text, timeout=PATTERN_GRACE_S) is not None
-        except (TimeoutError, MemoryError):
-            return self._matches_slowly(text)
+            self.compile()
+            assert self._compiled is not None
+            found = self._compiled.search(name) is not None
+        except pcre2.LibraryError:
+            return self._matches_slowly(name)
+        except PatternSyntaxError:
+            # Of an older log, which had another syntax, or made of a part that a client has chosen.
+            self._suspend()
+            return False
         self._quick += 1
         if self._quick >= _EARNED_BY:
             self._quick = 0
@@ -160,15 +198,17 @@ class Pattern:
                 self._slow_left += 1
         return found
 
-    def _matches_slowly(self, text: str) -> bool:
+    def _matches_slowly(self, name: bytes) -> bool:
         if self._slow_left <= 0:
             return False
         self._slow_left -= 1
         if not self._slow_left:
             self._suspend()
+        if self._patient is None:
+            self._patient = _compiled(self._source, PATTERN_SLOW_STEPS_MAX)
         try:
-            return self.compile().search(text, timeout=PATTERN_MATCH_S) is not None
-        except (TimeoutError, MemoryError):
+            return self._patient.search(name) is not None
+        except pcre2.LibraryError:
             return False
 
     def _suspend(self) -> None:
@@ -176,6 +216,87 @@ class Pattern:
             self.is_suspended = True
             if len(_SUSPENDED) < _COMPILED_MAX:
                 _SUSPENDED[self.text] = None
+
+
+def _compiled(source: bytes, steps: int) -> _Compiled:
+    limits = f"(*LIMIT_MATCH={steps})(*LIMIT_DEPTH={steps})(*LIMIT_HEAP={PATTERN_HEAP_KIB})"
+    try:
+        compiled: _Compiled = pcre2.compile(limits.encode("ascii") + source, jit=False)
+    except pcre2.PatternError as error:
+        raise PatternSyntaxError(_TEXTS.get(error.code) or _reason(error), 0) from None
+    return compiled
+
+
+def _reason(error: "pcre2.PatternError") -> str:
+    return str(error.msg).partition("; ")[2] or str(error.msg)
+
+
+def _searching(text: str) -> bytes:
+    """`text` for PCRE2, so that it is found anywhere by one attempt, at the beginning of a name.
+
+    PCRE2 counts the steps of each attempt for itself, and a name has an attempt for each of its bytes.
+    """
+    source, is_anchored = _translated(text)
+    try:
+        pcre2.compile(source, jit=False)
+    except pcre2.PatternError as error:
+        message = _TEXTS.get(error.code) or _reason(error)
+        raise PatternSyntaxError(message, len(source[: error.pos].decode("utf-8", "replace"))) from None
+    if is_anchored:
+        return source
+    # The end of a quotation, and of a comment of the extended syntax, that the pattern leaves open.
+    for end in (b"\\E)", b"\\E\n)"):
+        whole = b"\\A(?s:.*?)(?:" + source + end
+        try:
+            pcre2.compile(whole, jit=False)
+        except pcre2.PatternError:
+            continue
+        return whole
+    raise PatternSyntaxError("the pattern cannot be searched for in one attempt", 0)
+
+
+def _translated(text: str) -> tuple[bytes, bool]:
+    """`text` for the binding, and True if it can only match at the beginning of a name.
+
+    The binding compiles `\\x` and `\\u` as JavaScript does: the first is written in octal, the other, which
+    RabbitMQ refuses, is refused.
+    """
+    parts: list[str] = []
+    is_anchored = _MULTILINE.search(text) is None
+    in_class, depth, begins = False, 0, True
+    for found in _PART.finditer(text):
+        part = found[0]
+        is_first, begins = begins, False
+        digits = found["braced"] if found["braced"] is not None else found["short"]
+        if digits is not None:
+            part = f"\\o{{{int(digits or '0', 16):o}}}"
+        elif part in _UNKNOWN_ESCAPES:
+            raise PatternSyntaxError(f"{part} is not supported here", found.start())
+        elif in_class:
+            # A bracket that is the first of a class belongs to it.
+            if part == "]" and text[: found.start()].rstrip("^")[-1:] != "[":
+                in_class = False
+        elif part == "[":
+            in_class = True
+        elif part == "(*":
+            raise PatternSyntaxError("(* verbs and options are not supported", found.start())
+        elif part.startswith(_WHOLE_RECURSION):
+            raise PatternSyntaxError("recursion of the whole pattern is not supported", found.start())
+        else:
+            depth += (part == "(") - (part == ")")
+            begins = part == "|" and depth == 0
+        if is_first and part not in ("^", "\\A"):
+            is_anchored = False
+        parts.append(part)
+    return _bytes("".join(parts)), is_anchored and not begins
+
+
+def _bytes(text: str) -> bytes:
+    """`text` as it was received: bytes that are not UTF-8 are surrogates in it."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 _PATTERNS: OrderedDict[str, Pattern] = OrderedDict()

@@ -39,6 +39,7 @@ from warren.node.cluster_controls import (
     NodeClusterControls,
 )
 from warren.node.cluster_membership import Membership, MembershipDependencies
+from warren.node.cluster_settings import SIZE_HINT
 from warren.node.cluster_status import ClusterView
 from warren.node.config import Config
 from warren.node.config_file import ConfigError
@@ -246,6 +247,7 @@ class Node:
             hash_password=self.broker.hash_password,
             default_hash=self.broker.default_hash,
             connections_max=config.get(settings.CONNECTIONS_MAX),
+            target_cluster_size=config.get(SIZE_HINT) or 1,
             mechanisms=client_listeners.numbered_values(config.family(settings.MECHANISMS)),
             socket_options=client_listeners.socket_options(config),
             server=self.broker.server,

@@ -42,7 +42,7 @@ from warren.metadata.commands import (
     SettleNumbers,
 )
 from warren.metadata.defaults import DefaultsSettings, initial_commands
-from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError, import_commands
+from warren.metadata.definitions_import import DEFAULT_HASHING, DefinitionsError
 from warren.metadata.events import Event, ParameterChanged, UserRemoved, VhostAdded, VhostRemoved
 from warren.metadata.machine import Metadata
 from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
@@ -74,7 +74,7 @@ from warren.session.handshake import HandshakeSettings
 from warren.session.server import Server, ServerDependencies, SessionSettings
 from warren.session.server_properties import server_properties
 from warren.staging.staging import Staging
-from warren.vhost.definitions_check import check_definitions
+from warren.vhost.definitions_check import check_document, named_entries
 from warren.vhost.queue_home import QueueLocators
 from warren.vhost.queue_placement import with_members
 from warren.vhost.vhost import VirtualHost
@@ -499,8 +499,11 @@ class Broker:
             document = json.loads(file.read_bytes())
             if is_deeper(document, JSON_DEPTH_MAX):
                 raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
-            read = import_commands(document, self.hash_password, user=OPERATOR)
-            return check_definitions(read, self.metadata).complete()
+            found = check_document(document, self.metadata, self.hash_password, user=OPERATOR)
+            commands = found.commands if self._config.get(settings.SKIP_INVALID) else found.complete()
+            for text in named_entries([*found.left_out, *found.warnings]):
+                logger.warning("definitions file %r: %s", str(file), text)
+            return commands
         except OSError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:

@@ -7,7 +7,7 @@ reference and `warren serve --help-all` show it without the others.
 
 from warren import limits
 from warren.access.authenticate import BackendKind
-from warren.access.passwords import ARGON2ID, SHA256, SHA512
+from warren.access.passwords import ARGON2ID, NEW_HASHES
 from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.setting_types import (
     Family,
@@ -261,7 +261,7 @@ BACKENDS: Family[BackendKind | None] = Family(
     "`auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
 )  # fmt: skip
 PASSWORD_HASHING = Setting(
-    "password_hashing_module", ARGON2ID, choice({name: name for name in (ARGON2ID, SHA256, SHA512)}),
+    "password_hashing_module", ARGON2ID, choice(dict(zip(NEW_HASHES, NEW_HASHES, strict=True))),
     "hash function of new passwords",
 )  # fmt: skip
 LOGIN_FAILURES: Setting[int | None] = Setting(
@@ -475,17 +475,19 @@ DEFINITIONS = Setting(
     "JSON file of definitions, or directory of such files, imported at each start: "
     "`/etc/warren/definitions.json`",
 )  # fmt: skip
-DEFINITIONS_OLD = Setting(
-    "management.load_definitions", "", text, "older name of `load_definitions`, which overrides it"
-)
-DEFINITIONS_BACKEND = Setting(
-    "definitions.import_backend", "",
+_OLD = "older name of `load_definitions`, which overrides it"
+DEFINITIONS_OLD = Setting("management.load_definitions", "", text, _OLD)
+DEFINITIONS_BACKEND = Setting("definitions.import_backend", "",
     choice({"local_filesystem": "local_filesystem", "local": "local_filesystem"}),
     "source of definitions: `local_filesystem` is the only one",
 )  # fmt: skip
 DEFINITIONS_PATH = Setting(
     "definitions.local.path", "", text,
     "another name of `load_definitions`, which overrides it: a file or directory of definitions to import",
+)  # fmt: skip
+SKIP_INVALID = Setting(
+    "definitions.skip_invalid", False, boolean,
+    "import the rest of a definitions file if entries cannot be declared, which the log names",
 )  # fmt: skip
 CLUSTER_NAME = Setting(
     "cluster_name", "", text,

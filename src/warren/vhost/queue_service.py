@@ -272,7 +272,10 @@ class QueueService(Generic[Q]):
         vhost = self._metadata.vhost(self._vhost)
         if vhost is None:
             raise NotFound(f"no vhost '{self._vhost}'")
-        arguments = _with_default_type(vhost, method)
+        is_transient = method.exclusive or method.auto_delete or not method.durable
+        arguments = queue_arguments.with_default_type(
+            method.arguments, vhost.default_queue_type, is_transient=is_transient
+        )
         queue = self._name(self._declared_name(stripped(method.queue), arguments))
         requester.authorizer.check_configure(queue)
         command = DeclareQueue(
@@ -424,14 +427,3 @@ def _check_dead_letter_key(
     exchange = vhost.topology.exchanges.get(name)
     if isinstance(key, str) and (exchange is None or exchange.type == "topic"):
         requester.authorizer.check_topic_write(name, key)
-
-
-def _with_default_type(vhost: VhostMetadata, method: methods.QueueDeclare) -> Arguments:
-    """The arguments of `method`, with the vhost's default queue type if none is given and it is possible."""
-    default = vhost.default_queue_type
-    if default is None or QUEUE_TYPE in method.arguments:
-        return method.arguments
-    is_transient = method.exclusive or method.auto_delete or not method.durable
-    if default != "classic" and is_transient:
-        return method.arguments
-    return {**method.arguments, QUEUE_TYPE: default}

@@ -1,7 +1,7 @@
 """Password hashes of RabbitMQ, measured and constructed, and argon2id."""
 
 from base64 import b64decode
-from hashlib import md5, sha512
+from hashlib import md5, pbkdf2_hmac, sha512
 
 import pytest
 from argon2 import Type, extract_parameters
@@ -10,6 +10,7 @@ from argon2.low_level import hash_secret
 from warren.access.passwords import (
     ARGON2ID,
     DECOY_SIZE,
+    PBKDF2_SHA256,
     PUBLISHED_PASSWORD,
     PUBLISHED_PASSWORD_HASH,
     SHA256,
@@ -78,6 +79,17 @@ def test_a_hash_of_rabbitmq_begins_with_four_bytes_of_salt() -> None:
 def test_the_other_hash_algorithms_of_rabbitmq_are_supported(algorithm: str, digest: bytes) -> None:
     assert is_password("pass", PasswordHash(b"salt" + digest, algorithm))
     assert not is_password("pass!", PasswordHash(b"salt" + digest, algorithm))
+
+
+def test_a_pbkdf2_hash_of_rabbitmq_4_4_matches_only_its_password() -> None:
+    # 210,000 rounds of HMAC-SHA-256, with a salt of 16 bytes; before the release of RabbitMQ 4.4 it had four.
+    for salt in (SALT, SALT[:4]):
+        stored = PasswordHash(salt + pbkdf2_hmac("sha256", b"geheim", salt, 210_000), PBKDF2_SHA256)
+        assert is_password("geheim", stored)
+        assert not is_password("Geheim", stored)
+        assert not is_quick(stored)
+    assert hash_password("geheim", SALT, PBKDF2_SHA256).salted_hash[:16] == SALT
+    assert not is_password("", PasswordHash(b"", PBKDF2_SHA256))
 
 
 def test_no_password_matches_an_empty_hash_or_an_unknown_algorithm() -> None:

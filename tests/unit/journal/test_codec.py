@@ -247,6 +247,13 @@ def test_a_quorum_queue_of_a_log_from_before_version_10_has_one_replica() -> Non
     assert restored.queues[0].replicas == (QueueMember(2, 1),)
 
 
+def test_a_virtual_host_of_a_log_from_before_version_11_is_not_protected() -> None:
+    stamps = [5, 1, 4, 3, 1, 1, 7, 6, INTERNAL_USER]
+    older = [*stamps, 1, ["v", "described", ["a"], None, False]]
+    command = decode_entry(msgspec.msgpack.encode(older)).command
+    assert command == commands.PutVhost(name="v", description="described", tags=("a",))
+
+
 def test_a_number_keeps_its_type() -> None:
     command = SetPolicy(vhost="v", name="p", pattern="", definition={}, priority=0.0)
     found = decode_entry(entry(command)).command

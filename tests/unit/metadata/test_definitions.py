@@ -6,7 +6,18 @@ from collections.abc import Callable
 import pytest
 from tests.exported import export_definitions, export_vhost_definitions
 
-from warren.metadata.commands import DeclareQueue, MetadataCommand, Reply, SetParameter
+from warren.metadata.commands import (
+    DONE,
+    Bind,
+    DeclareExchange,
+    DeclareQueue,
+    MetadataCommand,
+    Outcome,
+    PutVhost,
+    RemoveVhost,
+    Reply,
+    SetParameter,
+)
 from warren.metadata.defaults import DefaultsSettings, initial_commands
 from warren.metadata.definitions import json_value
 from warren.metadata.definitions_import import DefinitionsError, import_commands
@@ -143,25 +154,87 @@ def test_plain_passwords_are_hashed_and_old_documents_are_accepted() -> None:
         ([], "not_json"),
         ({"queues": {}}, "queues is not a list"),
         ({"queues": ["q"]}, "an entry of queues is not an object"),
-        ({"queues": [{"name": "q", "vhost": 5}]}, "queues 'q': vhost cannot be 5"),
-        ({"queues": [{"name": "q"}]}, "queues 'q': vhost is missing"),
-        ({"queues": [{"name": "q", "vhost": True}]}, "queues 'q': vhost cannot be true"),
-        ({"queues": [{"name": "q", "vhost": "v", "durable": "yes"}]}, "queues 'q': durable cannot be 'yes'"),
+        ({"queues": [{"name": "q", "vhost": 5}]}, "queue 'q' in vhost '5': vhost cannot be 5"),
+        ({"queues": [{"name": "q"}]}, "queue 'q': vhost is missing"),
+        ({"queues": [{"name": "q", "vhost": True}]}, "queue 'q' in vhost 'true': vhost cannot be true"),
+        (
+            {"queues": [{"name": "q", "vhost": "v", "durable": "yes"}]},
+            "queue 'q' in vhost 'v': durable cannot be 'yes'",
+        ),
         (
             {"queues": [{"name": "q", "vhost": "v", "arguments": {"a": None}}]},
-            "queues 'q': arguments cannot be 'null_not_allowed'",
+            "queue 'q' in vhost 'v': arguments cannot be 'null_not_allowed'",
         ),
         (
             {"users": [{"name": "u", "password_hash": "!", "tags": []}]},
-            "users 'u': password_hash cannot be 'anything but base64'",
+            "user 'u': password_hash cannot be 'anything but base64'",
         ),
-        ({"users": [{"name": "u", "password_hash": "", "tags": [5]}]}, "users 'u': tags cannot be [5]"),
+        ({"users": [{"name": "u", "password_hash": "", "tags": [5]}]}, "user 'u': tags cannot be [5]"),
     ],
 )
 def test_an_invalid_entry_is_named(document: object, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
         import_commands(document, no_hash)
     assert str(caught.value) == text
+
+
+def test_an_invalid_binding_is_named_by_its_ends() -> None:
+    binding = {"source": "x", "vhost": "v", "destination": "q", "destination_type": "queue", "routing_key": 5}
+    left_out: list[str] = []
+    assert import_commands({"bindings": [binding]}, no_hash, left_out=left_out) == []
+    assert left_out == [
+        "binding from exchange 'x' to queue 'q' with key '5' in vhost 'v': routing_key cannot be 5"
+    ]
+
+
+@pytest.mark.parametrize("key", [{}, {"routing_key": None}])
+def test_a_binding_needs_no_routing_key(key: dict[str, None]) -> None:
+    binding = {"source": "x", "vhost": "v", "destination": "q", "destination_type": "queue"}
+    (bind,) = import_commands({"bindings": [binding | key]}, no_hash)
+    assert bind == Bind(vhost="v", source="x", destination="q")
+
+
+def test_exchanges_and_queues_that_do_not_say_so_are_durable() -> None:
+    document = {
+        "exchanges": [{"name": "x", "vhost": "v", "type": "fanout"}],
+        "queues": [{"name": "q", "vhost": "v"}],
+    }
+    exchange, queue = import_commands(document, no_hash)
+    assert isinstance(exchange, DeclareExchange)
+    assert isinstance(queue, DeclareQueue)
+    assert (exchange.durable, queue.durable) == (True, True)
+
+
+@pytest.mark.parametrize("undefined", [None, [], "undefined", {"max-connections": "undefined"}])
+def test_limits_that_are_not_set_are_no_limits(undefined: object) -> None:
+    document = {
+        "users": [{"name": "u", "password_hash": "", "tags": [], "limits": undefined}],
+        "vhosts": [{"name": "v", "limits": [], "default_queue_type": "undefined"}],
+        "parameters": [{"vhost": "v", "component": "vhost-limits", "name": "limits", "value": undefined}],
+    }
+    metadata = loaded(document)
+    vhost = metadata.vhosts.by_name["v"]
+    assert (metadata.users.by_name["u"].limits, vhost.limits, vhost.default_queue_type) == ({}, {}, None)
+
+
+def test_a_protected_virtual_host_cannot_be_deleted_and_is_exported_as_one() -> None:
+    entry = {
+        "name": "v",
+        "metadata": {
+            "description": "ledger",
+            "tags": [],
+            "default_queue_type": "quorum",
+            "protected_from_deletion": True,
+        },
+    }
+    metadata = loaded({"vhosts": [entry]})
+    local = LocalProposals(metadata, lambda: 0)
+    refused = local.apply(RemoveVhost(name="v"))
+    text = "Refusing to delete virtual host 'v' because it is protected from deletion"
+    assert refused == Reply(Outcome.REFUSED, text)
+    assert export_definitions(metadata, version="4.1.0")["vhosts"] == [entry]
+    local.apply(PutVhost(name="v"))
+    assert local.apply(RemoveVhost(name="v")) == DONE
 
 
 def test_an_empty_broker_has_the_user_guest_and_the_default_vhost() -> None:

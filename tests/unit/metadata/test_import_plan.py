@@ -254,6 +254,13 @@ def test_what_depends_on_a_blocked_entry_is_blocked_as_well() -> None:
     assert [item.action for item in items] == [PlanAction.BLOCKED] * 3
 
 
+def test_pruning_a_protected_virtual_host_is_blocked_and_names_it() -> None:
+    metadata = metadata_of(*BASE, PutVhost(name="ledger", protected_from_deletion=True))
+    (item,) = (item for item in planned(metadata, [], prune=True).items if item.key.name == "ledger")
+    assert item.action is PlanAction.BLOCKED
+    assert item.reason == "Refusing to delete virtual host 'ledger' because it is protected from deletion"
+
+
 def test_a_large_plan_is_computed_in_steps() -> None:
     queues = [DeclareQueue(vhost="v", name=f"q{number}") for number in range(PLANNED_PER_TURN * 4)]
     plan = ImportPlan(metadata_of(*BASE), queues, vhost="v", pruned=["queues"])

@@ -45,7 +45,7 @@ def permissions(user: str) -> SetPermissions:
 
 def test_what_would_be_refused_is_refused() -> None:
     assert outcome(policy("v", {"max-length": "many"})) is Outcome.REFUSED
-    assert outcome(SetParameter(vhost="v", component="nope", name="n", value={})) is Outcome.REFUSED
+    assert outcome(SetParameter(vhost="v", component="shovel", name="n", value={})) is Outcome.REFUSED
     assert outcome(permissions("nobody")) is Outcome.MISSING
     assert outcome(SetVhostLimits(vhost="gone", limits={})) is Outcome.MISSING
     queue = DeclareQueue(vhost="gone", name="q", durable=True)

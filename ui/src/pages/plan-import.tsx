@@ -101,6 +101,11 @@ function PlanReview({ planned, done }: { planned: Planned; done: () => void }) {
           Skipped: {text}
         </p>
       ))}
+      {plan.warnings.map((text) => (
+        <p key={text} class="quiet">
+          {text}
+        </p>
+      ))}
       <div class="form-end">
         {create + change + deleted > 0 && (
           <Button kind={deleted ? "danger" : "main"} onClick={apply}>

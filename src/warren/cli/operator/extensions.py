@@ -182,6 +182,9 @@ def _print_plan(session: Session, answer: Row) -> None:
         _note_rest(session, "entries", len(items), answer["items_total"])
     for text in answer["skipped"]:
         session.note(f"skipped: {text}")
+    # Warren before this field has none.
+    for text in answer.get("warnings", ()):
+        session.note(f"warning: {text}")
     totals = (f"{count} {_TOLD.get(action, f'to {action}')}" for action, count in answer["totals"].items())
     session.say(", ".join(totals))
     if answer["losses"]:

@@ -108,7 +108,11 @@ def _export(session: Session, arguments: Arguments) -> None:
 
 
 def _import(session: Session, arguments: Arguments) -> None:
-    session.api.send("POST", _definitions_path(arguments), read_definitions(arguments["file"]))
+    path = _definitions_path(arguments) + ("?skip_invalid=true" if arguments["skip_invalid"] else "")
+    answer = session.api.send("POST", path, read_definitions(arguments["file"])) or {}
+    for what, kind in (("skipped", "skipped"), ("warnings", "warning")):
+        for text in answer.get(what, ()):
+            session.note(f"{kind}: {text}")
     session.say("definitions: imported")
 
 
@@ -374,7 +378,11 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="definitions",
         name="import",
         known_as="import_definitions",
-        takes=(_EVERYTHING, _FILE),
+        takes=(
+            _EVERYTHING,
+            _FILE,
+            flag("--skip-invalid", text="import the rest if entries cannot be declared, and name these"),
+        ),
         does=_import,
         text="Import definitions from FILE or standard input.",
     ),

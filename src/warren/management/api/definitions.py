@@ -5,20 +5,25 @@ the order of their dependencies. Existing objects are not changed by a declarati
 """
 
 import asyncio
+import logging
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable
+from hashlib import blake2b
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from aiohttp import BodyPartReader, web
 
+from warren.access.grants import ExternalUser
 from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
     LISTED_PER_TURN,
 )
+from warren.management.auth import user_of
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
-from warren.management.operation import documented
-from warren.management.replies import RequestRefused, bad_request, done, encoded, reply_in_parts
+from warren.management.operation import doc, documented
+from warren.management.replies import RequestRefused, bad_request, done, encoded, reply, reply_in_parts
 from warren.management.request_body import decode, read_bytes
 from warren.metadata.commands import (
     Bind,
@@ -35,10 +40,11 @@ from warren.metadata.commands import (
     parameter_user,
 )
 from warren.metadata.definitions import definition_sections, vhost_definition_sections
-from warren.metadata.definitions_import import DefinitionsError, import_commands
-from warren.metadata.import_rehearsal import ImportRehearsal
+from warren.metadata.definitions_import import DefinitionsError
 from warren.session.server_properties import COMPATIBLE_VERSION, PRODUCT
-from warren.vhost.definitions_check import check_definitions
+from warren.vhost.definitions_check import CheckedDefinitions, check_document, named_entries
+
+logger = logging.getLogger("warren.management")
 
 # Many commands of these types may be in progress at once: the metadata log records them in order.
 _TOPOLOGY = (DeclareExchange, DeclareQueue, Bind)
@@ -61,13 +67,29 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
     return await _exported(request, {"rabbit_version": COMPATIBLE_VERSION}, vhost_definition_sections(vhost))
 
 
-@documented(body=dict[str, Any], responses={204: None, 303: None})
+class ImportQuery(TypedDict, total=False):
+    """What becomes of a document with entries that cannot be declared."""
+
+    skip_invalid: Annotated[
+        bool,
+        doc("Import the others, and return 200 with what was skipped. By default nothing is imported."),
+    ]
+
+
+class ImportShape(TypedDict):
+    """What an import has skipped, by type, name and virtual host, and what it has kept without effect."""
+
+    skipped: list[str]
+    warnings: list[str]
+
+
+@documented(query=ImportQuery, body=dict[str, Any], response=ImportShape, responses={204: None, 303: None})
 async def post_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Import definitions."""
     return await _import(request, node, None)
 
 
-@documented(body=dict[str, Any], responses={204: None, 303: None})
+@documented(query=ImportQuery, body=dict[str, Any], response=ImportShape, responses={204: None, 303: None})
 async def post_vhost_definitions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Import the definitions of a virtual host."""
     return await _import(request, node, vhost_in_path(request, node).name)
@@ -87,13 +109,32 @@ async def _exported(
             await asyncio.sleep(0)
         parts.append(b"]")
     parts.append(b"}")
-    return await reply_in_parts(request, parts)
+    digest = await asyncio.to_thread(_digest, parts)
+    # Weak, since the same content may be compressed.
+    etag = f'W/"{digest}"'
+    if etag in request.headers.get("if-none-match", ""):
+        return web.Response(status=304, headers={"etag": etag, "cache-control": "no-cache"})
+    return await reply_in_parts(request, parts, headers={"etag": etag})
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    digest = blake2b(digest_size=16)
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
 async def _import(request: web.Request, node: ManagedNode, vhost: str | None) -> web.StreamResponse:
     data, redirect = await _document(request)
+    is_skipping = request.query.get("skip_invalid", "") == "true"
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    commands = await asyncio.to_thread(_parse_commands, data, node, vhost)
+    found = await asyncio.to_thread(_checked, data, node, vhost, owner_of(request))
+    try:
+        commands = found.commands if is_skipping else found.complete()
+    except DefinitionsError as error:
+        raise bad_request(str(error)) from None
+    for text in named_entries([*found.left_out, *found.warnings]):
+        logger.warning("import of definitions: %s", text)
     for together in parallel_batches(commands, _kind):
         for command, answer in zip(together, await propose_all(node, together), strict=True):
             if isinstance(answer, BaseException):
@@ -101,21 +142,33 @@ async def _import(request: web.Request, node: ManagedNode, vhost: str | None) ->
             _check(command, answer)
     if redirect:
         return web.Response(status=303, headers={"location": redirect})
+    if is_skipping:
+        skipped = named_entries(found.left_out)
+        return reply({"skipped": skipped, "warnings": named_entries(found.warnings)})
     return done()
 
 
-def _parse_commands(data: bytes, node: ManagedNode, vhost: str | None) -> list[MetadataCommand]:
+def owner_of(request: web.Request) -> str:
+    """The user who gets permissions in the virtual hosts that an import creates, as RabbitMQ grants them.
+
+    Empty for a user who is not in the metadata: permissions there are those of a user there.
+    """
+    user = user_of(request)
+    return "" if isinstance(user, ExternalUser) else user.name
+
+
+def _checked(data: bytes, node: ManagedNode, vhost: str | None, owner: str) -> CheckedDefinitions:
     try:
-        user = parameter_user(ACTING_USER.get())
-        read = import_commands(parsed(data), node.hash_password, vhost=vhost, user=user)
-        commands = check_definitions(read, node.metadata).complete()
+        return check_document(
+            parsed(data),
+            node.metadata,
+            node.hash_password,
+            vhost=vhost,
+            user=parameter_user(ACTING_USER.get()),
+            owner=owner,
+        )
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
-    # A refusal in the middle would leave what was imported before it.
-    rehearsal = ImportRehearsal(node.metadata)
-    for command in commands:
-        _check(command, rehearsal.apply(command))
-    return commands
 
 
 def _kind(command: MetadataCommand) -> type[MetadataCommand] | None:
@@ -146,10 +199,15 @@ def _place(command: MetadataCommand) -> str:
 
 
 def parsed(data: bytes) -> Json:
-    """The definitions document in the JSON text `data`."""
+    """The definitions document in the JSON text `data`, which may begin with a byte order mark.
+
+    Editors and PowerShell write one, the latter with UTF-16.
+    """
     try:
-        return decode(data)
-    except RequestRefused:
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            data = data.decode("utf-16").encode("utf-8")
+        return decode(data.removeprefix(BOM_UTF8))
+    except (RequestRefused, UnicodeError):
         raise bad_request("failed_to_parse_json") from None
 
 

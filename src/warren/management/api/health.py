@@ -68,6 +68,8 @@ class HealthCheckFailedShape(TypedDict, total=False):
     ports: list[int]
     limit: int | str
     connections: int
+    online: int
+    target: int
     protocols: list[str]
     expired: list[dict[str, str]]
     losses: list[dict[str, str | int | list[str] | None]]
@@ -197,6 +199,17 @@ def connection_limit(request: web.Request, node: ManagedNode) -> web.Response:
     if limit is None or count < limit:
         return reply({"status": "ok", **facts})
     return failed("node connection limit is reached", **facts)
+
+
+@_described
+def target_size(request: web.Request, node: ManagedNode) -> web.Response:
+    """Check that as many nodes of the cluster are up as `cluster_formation.target_cluster_size_hint` says."""
+    members = node.metadata.members.by_id.values()
+    online, target = sum(member.is_up for member in members) or 1, node.target_cluster_size
+    if online >= target:
+        return reply({"status": "ok"})
+    text = f"target cluster size not reached: {online} of {target} nodes are online"
+    return failed(text, online=online, target=target)
 
 
 @_described

@@ -12,7 +12,7 @@ from warren.management.listing import JsonObject, Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ErrorShape, ListQuery, Operation, documented, documented_as
 from warren.management.replies import bad_request, done, missing, reply
-from warren.management.request_body import read_bytes
+from warren.management.request_body import read_bytes, read_fields
 from warren.session.admission_control import AuthAttempts
 
 # A form has a name and a password, and possibly the name of the button.
@@ -50,6 +50,12 @@ class AuthSettingsShape(TypedDict):
     enable_uaa: bool
     uaa_client_id: str
     uaa_location: str
+
+
+class PasswordBody(TypedDict):
+    """A password."""
+
+    password: str
 
 
 class PasswordHashShape(TypedDict):
@@ -108,6 +114,18 @@ def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 async def hash_password(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Hash a password, for creating users with `password_hash` and no `hashing_algorithm`."""
     hashed = await asyncio.to_thread(node.default_hash, request.match_info["password"])
+    return reply({"ok": b64encode(hashed.salted_hash).decode("ascii")})
+
+
+@documented(body=PasswordBody, response=PasswordHashShape)
+async def hash_password_in_body(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Hash a password that is in the body, and so in no log, as RabbitMQ 4.4 does."""
+    fields = await read_fields(request)
+    fields.require("password")
+    password = fields.get("password")
+    if not isinstance(password, str):
+        raise bad_request("password must be a string")
+    hashed = await asyncio.to_thread(node.default_hash, password)
     return reply({"ok": b64encode(hashed.salted_hash).decode("ascii")})
 
 

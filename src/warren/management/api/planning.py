@@ -12,14 +12,12 @@ from aiohttp import web
 from warren.access.passwords import is_affordable, is_password
 from warren.errors import AmqpError
 from warren.limits import (
-    DEFINITIONS_NAMED_MAX,
     PLANNED_SHOWN_MAX,
 )
 from warren.limits_http import (
     LISTED_PER_TURN,
 )
-from warren.management.api.definitions import parsed
-from warren.management.auth import user_of
+from warren.management.api.definitions import owner_of, parsed
 from warren.management.deprecated_fields import deprecate, with_deprecated
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import ACTING_USER, parallel_batches, propose_all, vhost_in_path
@@ -33,7 +31,7 @@ from warren.metadata.definitions_import import DefinitionsError, import_commands
 from warren.metadata.import_plan import ImportPlan, PlanAction, PlanItem
 from warren.metadata.parameters import CLUSTER_ID
 from warren.metadata.users import PasswordHash
-from warren.vhost.definitions_check import CheckedDefinitions, check_definitions
+from warren.vhost.definitions_check import CheckedDefinitions, check_definitions, named_entries
 
 _TRUE = "true"
 
@@ -86,6 +84,7 @@ class PlanShape(TypedDict):
     items: list[PlanItemShape]
     items_total: int
     skipped: list[str]
+    warnings: list[str]
     applied: NotRequired[int]
     failed: NotRequired[int]
 
@@ -122,7 +121,8 @@ class _PlanReview:
 
     def __init__(self, plan: ImportPlan, found: CheckedDefinitions) -> None:
         self.plan = plan
-        self.left_out = found.left_out[:DEFINITIONS_NAMED_MAX]
+        self.left_out = named_entries(found.left_out)
+        self.warnings = named_entries(found.warnings)
         self.fingerprint = ""
         # How many objects of each kind are lost by it, and how many items of each action it has.
         self.losses: dict[str, int] = {}
@@ -158,6 +158,7 @@ class _PlanReview:
             "items": items,
             "items_total": len(self.plan.items),
             "skipped": self.left_out,
+            "warnings": self.warnings,
         }
         return with_deprecated(PlanShape, facts)
 
@@ -226,11 +227,13 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
     is_pruning = request.query.get("prune", "") == _TRUE
     data = await read_bytes(request)
     # Parsing a document of ten megabytes takes a second; in a thread it does not block the event loop.
-    found, sections = await asyncio.to_thread(_parse_importable, data, node, vhost)
+    owner = owner_of(request)
+    found, sections = await asyncio.to_thread(_parse_importable, data, node, vhost, owner)
     pruned = sections if is_pruning else frozenset[str]()
-    # Pruning never deletes the user of the request, nor the id of the cluster.
+    # Pruning never deletes the user of the request and what it may do, nor the id of the cluster.
     spared = {
-        DefinitionKey("users", "", user_of(request).name),
+        DefinitionKey("users", "", owner),
+        *(DefinitionKey("permissions", name, owner) for name in node.metadata.vhosts.by_name),
         DefinitionKey("global_parameters", "", CLUSTER_ID),
     }
     # What is refused is planned as blocked, and not applied.
@@ -244,7 +247,7 @@ async def _planned(request: web.Request, node: ManagedNode, vhost: str | None) -
 
 
 def _parse_importable(
-    data: bytes, node: ManagedNode, vhost: str | None
+    data: bytes, node: ManagedNode, vhost: str | None, owner: str
 ) -> tuple[CheckedDefinitions, frozenset[str]]:
     """The commands of a document, and the names of its sections."""
     document = parsed(data)
@@ -255,8 +258,10 @@ def _parse_importable(
         document["users"] = [_with_known_hash(user, node) for user in users]
     try:
         user = parameter_user(ACTING_USER.get())
-        read = import_commands(document, node.hash_password, vhost=vhost, user=user)
-        found = check_definitions(read, node.metadata)
+        unread: list[str] = []
+        read = import_commands(document, node.hash_password, vhost=vhost, user=user, left_out=unread)
+        found = check_definitions(read, node.metadata, owner=owner)
+        found.left_out[:0] = unread
     except DefinitionsError as error:
         raise bad_request(str(error)) from None
     return found, frozenset(document)

@@ -62,6 +62,12 @@ class QueuesQuery(PageQuery, _Stats, total=False):
 
 
 @documented(query=QueuesQuery, response=paged(QueueShape))
+async def of_user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """List the queues that a user has declared, of virtual hosts that the user of the request may use."""
+    return await queues(request, node)
+
+
+@documented(query=QueuesQuery, response=paged(QueueShape))
 async def queues(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List the queues of a virtual host, or of all in which the user has permissions."""
     if "vhost" in request.match_info:
@@ -72,6 +78,8 @@ async def queues(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     for vhost in sorted(vhosts, key=lambda vhost: vhost.name):
         found = node.queue_index.of(vhost)
         records = records + found if records else found
+    if "user" in request.match_info:
+        records = [queue for queue in records if queue.record.user == request.match_info["user"]]
     asked: CarriedRequest | None = request.get(CARRIED)
     part = ListPart.NONE if asked is None else asked.part
     if asked is not None and part is ListPart.ROWS:

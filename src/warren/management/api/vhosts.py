@@ -3,6 +3,7 @@
 from typing import Required, TypedDict
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from warren.access.grants import ExternalUser
 from warren.management.api.users import tags_of
@@ -17,7 +18,8 @@ from warren.management.summed_lists import reply_summed_list, summed_facts
 from warren.management.views.overview import vhost_stats
 from warren.management.views.stats import MessageStatsShape, SamplesQuery, sample_ranges, with_details
 from warren.metadata.commands import PutVhost, RemoveVhost, SetPermissions
-from warren.metadata.vhosts import VhostMetadata
+from warren.metadata.restoring_commands import put_vhost as put_vhost_command
+from warren.metadata.vhosts import VhostMetadata, protection_refusal
 from warren.metrics.sampler import BYTES, LENGTHS
 from warren.model.arguments import QUEUE_KINDS
 
@@ -36,6 +38,7 @@ class VhostBody(TypedDict, total=False):
     tracing: Flag
     default_queue_type: str | None
     defaultqueuetype: str | None
+    protected_from_deletion: Flag
 
 
 class VhostsQuery(PageQuery, SamplesQuery, total=False):
@@ -98,6 +101,9 @@ async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespon
             tags=tags_of(fields) if "tags" in fields or before is None else before.tags,
             default_queue_type=_queue_type(fields, before),
             tracing=fields.flag("tracing", default=before is not None and before.tracing),
+            protected_from_deletion=fields.flag(
+                "protected_from_deletion", default=before is not None and before.protected_from_deletion
+            ),
         ),
     )
     user = user_of(request)
@@ -111,8 +117,27 @@ async def put_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespon
 
 
 async def delete_vhost(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Delete a virtual host and everything in it."""
-    await propose(node, RemoveVhost(name=vhost_in_path(request, node).name))
+    """Delete a virtual host and everything in it; 412 if it is protected from deletion."""
+    found = vhost_in_path(request, node)
+    if found.protected_from_deletion:
+        return error_reply(412, "precondition_failed", protection_refusal(found.name))
+    await propose(node, RemoveVhost(name=found.name))
+    return done()
+
+
+async def protect(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Protect a virtual host from deletion, as RabbitMQ 4.1 does."""
+    return await _protected(request, node, is_protected=True)
+
+
+async def unprotect(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Permit the deletion of a virtual host."""
+    return await _protected(request, node, is_protected=False)
+
+
+async def _protected(request: web.Request, node: ManagedNode, *, is_protected: bool) -> web.Response:
+    found = vhost_in_path(request, node)
+    await propose(node, replace(put_vhost_command(found), protected_from_deletion=is_protected))
     return done()
 
 
@@ -133,6 +158,8 @@ def vhost_view(node: ManagedNode, vhost: VhostMetadata) -> JsonObject:
     metadata: JsonObject = {"description": vhost.description, "tags": list(vhost.tags)}
     if kind is not None:
         metadata["default_queue_type"] = kind
+    if vhost.protected_from_deletion:
+        metadata["protected_from_deletion"] = True
     is_running = vhost.name in node.server.vhost_services
     return {
         "name": vhost.name,
