@@ -251,7 +251,7 @@ class Node:
             server=self.broker.server,
             sampler=sampler,
             queue_index=QueueIndex(self.broker.metadata),
-            jobs=Jobs(random_bytes, self._clock.now),
+            jobs=Jobs(random_bytes, self._clock.now, self.broker.count_failure),
             staging=self.broker.staging,
             stream_counts=self._stream_server.counts,
             data_directory=str(self._folder.path) if self._folder is not None else "",

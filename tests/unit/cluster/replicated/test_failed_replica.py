@@ -1,4 +1,4 @@
-"""A message of another node that breaks the replica of one quorum queue ends that queue on this node alone."""
+"""A message of another node that breaks the replica of a quorum queue ends that queue, on this node alone."""
 
 from tests.unit.cluster.replicated.test_replicated_queue import QUEUE, QUORUM, client_of, names, publish
 from tests.unit.cluster.two_nodes import TwoNodes
