@@ -468,10 +468,14 @@ class Node:
             await asyncio.sleep(_LEAVING_S)
 
     def _is_leaving(self) -> bool:
-        """True while clients are there, or another member is about to lead what this node leads."""
+        """True while clients are there, or channels of theirs are being released, or another member is about
+        to lead what this node leads.
+        """
         if self._membership is not None and self._membership.is_handing_over:
             return True
-        return any(listener.connection_count for listener in self._listeners)
+        return any(listener.connection_count for listener in self._listeners) or any(
+            not connection.is_open for connection in self.broker.server.connections
+        )
 
     def _connect(self, peer: Peer, output_listener: OutputListener) -> Connection:
         return Connection(self.broker.server, peer, output_listener)
