@@ -129,7 +129,7 @@ class ClusterBroker:
             alarms=self.alarms,
             sampler=self.sampler,
             queue_index=QueueIndex(self.broker.metadata),
-            jobs=Jobs(random_bytes, clock.now),
+            jobs=Jobs(random_bytes, clock.now, self.broker.count_failure),
             staging=self.broker.staging,
             stream_counts=StreamCounts(),
             data_directory="",

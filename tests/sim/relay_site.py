@@ -80,6 +80,7 @@ class Node(SimulatedNode):
             log=self._log_link,
             attempts=LinkAttempts(self.clock.turn, self.after),
             changed=lambda link: None,
+            count_failure=lambda vhost: None,
         )
         federation = FederationDependencies(
             metadata=self.metadata,

@@ -99,7 +99,7 @@ class DurableSimulation(Simulation):
         }
         attempts = LinkAttempts(self.clock.turn, self.after)
         dependencies = LinkDependencies(
-            self, self.clock.turn, self.after, self.log, attempts, lambda link: None
+            self, self.clock.turn, self.after, self.log, attempts, lambda link: None, lambda vhost: None
         )
         settings = LinkSettings(
             **ends,

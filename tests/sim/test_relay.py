@@ -149,7 +149,7 @@ class Simulation(Dialer):
         }
         attempts = LinkAttempts(self.clock.turn, self.after)
         dependencies = LinkDependencies(
-            self, self.clock.turn, self.after, self.log, attempts, lambda link: None
+            self, self.clock.turn, self.after, self.log, attempts, lambda link: None, lambda vhost: None
         )
         settings = LinkSettings(**ends, prefetch_count=self.chance.choice(PREFETCHES))
         return Link(LinkKey(LinkKind.SHOVEL, "/", "s"), self.plan, settings, dependencies)

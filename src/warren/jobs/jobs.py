@@ -18,9 +18,16 @@ _SEE_LOG = "an error of the broker: see its log"
 class Jobs:
     """Starts jobs, and keeps ended ones."""
 
-    def __init__(self, random_bytes: Callable[[int], bytes], now: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        random_bytes: Callable[[int], bytes],
+        now: Callable[[], int],
+        count_failure: Callable[[str], None],
+    ) -> None:
+        """`count_failure` is called with the virtual host of a job that an unexpected exception has ended."""
         self._random_bytes = random_bytes
         self._now = now
+        self._count_failure = count_failure
         # In the order of their start.
         self.by_id: dict[str, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -64,7 +71,10 @@ class Jobs:
             state = await job.run()
         except Exception:
             job.reason = _SEE_LOG
-            logger.exception("%s %s failed", job.kind.value, job.id)
+            logger.exception(
+                "%s %s of queue '%s' in vhost '%s' has failed", job.kind.value, job.id, job.queue, job.vhost
+            )
+            self._count_failure(job.vhost)
         finally:
             job.end(state, self._now())
             del self._tasks[job.id]

@@ -204,11 +204,12 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
         """How long (ms) a message that comes back to a quorum queue waits; 0 if it is ready at once.
 
         `has_failed` says whether its last delivery has failed, and `failures` how many have, with that one.
+        Without a longest delay it is always the shortest one, as in RabbitMQ 4.3.6.
         """
         wanted = DelayedRetry.FAILED if has_failed else DelayedRetry.RETURNED
         if self.delayed_retry_ms_min is None or self.delayed_retry not in (DelayedRetry.ALL, wanted):
             return 0
-        limit = EXPIRY_MS_MAX if self.delayed_retry_ms_max is None else self.delayed_retry_ms_max
+        limit = self.delayed_retry_ms_min if self.delayed_retry_ms_max is None else self.delayed_retry_ms_max
         return min(self.delayed_retry_ms_min * max(failures, 1), limit, EXPIRY_MS_MAX)
 
 

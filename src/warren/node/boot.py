@@ -253,7 +253,7 @@ class Node:
             server=self.broker.server,
             sampler=sampler,
             queue_index=QueueIndex(self.broker.metadata),
-            jobs=Jobs(random_bytes, self._clock.now),
+            jobs=Jobs(random_bytes, self._clock.now, self.broker.count_failure),
             staging=self.broker.staging,
             stream_counts=self._stream_server.counts,
             data_directory=str(self._folder.path) if self._folder is not None else "",
@@ -470,10 +470,14 @@ class Node:
             await asyncio.sleep(_LEAVING_S)
 
     def _is_leaving(self) -> bool:
-        """True while clients are there, or another member is about to lead what this node leads."""
+        """True while clients are there, or channels of theirs are being released, or another member is about
+        to lead what this node leads.
+        """
         if self._membership is not None and self._membership.is_handing_over:
             return True
-        return any(listener.connection_count for listener in self._listeners)
+        return any(listener.connection_count for listener in self._listeners) or any(
+            not connection.is_open for connection in self.broker.server.connections
+        )
 
     def _connect(self, peer: Peer, output_listener: OutputListener) -> Connection:
         return Connection(self.broker.server, peer, output_listener)

@@ -207,6 +207,12 @@ class Broker:
         services = self.server.vhost_services.get(name)
         return None if services is None else services.vhost
 
+    def count_failure(self, vhost: str) -> None:
+        """Count, in `vhost` if that is up, that an error has ended one of its jobs or links."""
+        running = self._running_vhost(vhost)
+        if running is not None:
+            running.count_failure()
+
     def _new_server(self, refusal_check: RefusalCheck) -> Server:
         """Create what all connections of the broker share, with its authentication and its limits."""
         return Server(

@@ -178,6 +178,7 @@ class NodeRelays:
             log=log,
             attempts=self._attempts,
             changed=changed,
+            count_failure=self._broker.count_failure,
         )
 
 

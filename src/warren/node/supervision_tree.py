@@ -159,7 +159,7 @@ class SupervisionTree:
 
     def disconnect(self, is_meant: Callable[[str, str], bool], reason: str) -> "asyncio.Future[None]":
         """Close the connections that match identity and virtual host, some in each turn; done when all are
-        closed.
+        closed, though the channels of those with many are released later.
 
         Closing begins after the change that caused it is complete.
         """
@@ -365,6 +365,10 @@ class _VhostUnit:
         self._dependencies.server.vhost_services.pop(self.name, None)
         services.keep_durable_queues()
         await self._tree.disconnect(lambda _, where: where == self.name, f"vhost '{self.name}' is down")
+        server = self._dependencies.server
+        while any(connection.vhost_name == self.name for connection in server.connections):
+            # Its channels are being released.
+            await self._turn()
         self.close()
         while services.vhost.queues:
             await self._turn()

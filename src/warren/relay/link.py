@@ -45,6 +45,8 @@ class LinkDependencies(Struct, frozen=True):
     attempts: LinkAttempts
     # Called when the state of a link has changed.
     changed: Callable[["Link"], None]
+    # Called with the virtual host of a link that an unexpected exception has ended, after it was logged.
+    count_failure: Callable[[str], None]
 
 
 class Link:
@@ -235,6 +237,7 @@ class Link:
             turn=dependencies.turn,
             after=dependencies.after,
             log=dependencies.log,
+            count_failure=lambda: dependencies.count_failure(self.key.vhost),
             name=self._name(),
             attempt=self._attempt,
         )

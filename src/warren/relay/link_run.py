@@ -120,8 +120,8 @@ class LinkRun(ForwardingListener):
     """The connections and the forwarder of one run."""
 
     __slots__ = (
-        "_after", "_attempt", "_dialer", "_failure", "_filter", "_has_positions", "_log", "_name", "_plan",
-        "_settings", "_started_at", "_tear_down_connections", "_turn", "consuming",
+        "_after", "_attempt", "_count_failure", "_dialer", "_failure", "_filter", "_has_positions", "_log",
+        "_name", "_plan", "_settings", "_started_at", "_tear_down_connections", "_turn", "consuming",
         "destination", "forwarder", "is_abandoned", "is_completed", "is_ended", "is_set_up", "is_torn_down",
         "outcome", "paused_since", "property_list_size_max", "publishing", "set_up_ended", "settled",
         "source", "source_counted_at", "source_ready",
@@ -136,10 +136,12 @@ class LinkRun(ForwardingListener):
         turn: Turn,
         after: After,
         log: Log,
+        count_failure: Callable[[], None],
         name: str,
         attempt: int,
     ) -> None:
         self._log = log
+        self._count_failure = count_failure
         # What a line of the log calls the link.
         self._name = name
         self._plan = plan
@@ -349,6 +351,7 @@ class LinkRun(ForwardingListener):
             failure = error
         else:
             self._log("error", f"unexpected {type(error).__name__} in {self._name}: {error}", {})
+            self._count_failure()
             failure = BrokerRefused(f"unexpected {type(error).__name__}: see the log")
         if self.forwarder.unconfirmed_count:
             self._failure = failure

@@ -52,8 +52,5 @@ cdef class Channel:
     @cython.locals(data=bytes, frame=bytes)
     cdef _hold(self, FrameReader reader)
 
-@cython.locals(channel=Channel)
-cpdef close_channels(object channels)
-
 @cython.locals(high=uint32_t, low=uint32_t, wide=uint64_t)
 cdef uint64_t _u64(const unsigned char* data, Py_ssize_t at) noexcept

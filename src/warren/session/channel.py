@@ -172,12 +172,29 @@ class Channel:
     def release(self) -> None:
         """Release the channel's resources: requeue unacknowledged deliveries and drop uncommitted work."""
         queues: dict[VhostQueue, None] = {}
-        self._leave(queues)
+        self.leave(queues)
         for queue in queues:
             queue.pump()
 
-    def _leave(self, queues: dict[VhostQueue, None]) -> None:
+    def stop(self) -> None:
+        """End at once, with its connection: it delivers, answers and confirms nothing more.
+
+        What it holds is released by `leave`.
+        """
+        self.is_closed = True
+        self.subscriber.stop()
+        self._drop_held()
+
+    def leave(self, queues: dict[VhostQueue, None]) -> None:
         """Release without pumping: the affected `queues` are added, for the caller to `pump`."""
+        self._drop_held()
+        self._rules.release()
+        self.subscriber.leave(queues)
+        if self._publisher.transaction is not None:
+            self._publisher.transaction.take()
+
+    def _drop_held(self) -> None:
+        """Drop the handler that waits, if any, and the frames behind it; confirm for the last time."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             # Its queue undoes what it was asked for.
@@ -189,10 +206,6 @@ class Channel:
         self._holds_settlement = False
         if self._publisher.confirms is not None:
             self._publisher.confirms.close()
-        self._rules.release()
-        self.subscriber.leave(queues)
-        if self._publisher.transaction is not None:
-            self._publisher.transaction.take()
 
     def revoke(self, tags: Iterable[int]) -> int:
         """Requeue the deliveries `tags` for an operator, except those that wait for tx.commit."""
@@ -514,24 +527,6 @@ class Channel:
         if self._publisher.transaction is None:
             raise PreconditionFailed("channel is not transactional")
         return self._publisher.transaction
-
-
-def close_channels(channels: Iterable[Channel]) -> None:
-    """End all `channels` of a connection that ends.
-
-    Deliveries are requeued in all channels before other consumers receive them, which preserves their order.
-    """
-    queues: dict[VhostQueue, None] = {}
-    ending = list(channels)
-    for channel in ending:
-        # A message that dead-letters now must not be delivered to another of these channels.
-        channel.subscriber.is_flowing = False
-    for channel in ending:
-        channel.is_closed = True
-        channel._leave(queues)
-        channel.subscriber.publish_channel_closed()
-    for queue in queues:
-        queue.pump()
 
 
 def _first_of(held: bytearray) -> FrameReader:

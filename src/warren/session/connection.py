@@ -5,16 +5,18 @@ CLOSING every method except close and close-ok is ignored (0-9-1 §1.4.2.7). Exc
 are caught in `receive` and `guard`, and nowhere else.
 """
 
+from collections import deque
 from collections.abc import Callable
 
 from warren import limits
 from warren.errors import AmqpError, ChannelNumberError, ConnectionForced, FrameError, InternalError
 from warren.framing.heartbeat import HEARTBEAT_FRAME, check_heartbeat
 from warren.framing.output_listener import OutputListener
-from warren.model.coroutine_driver import drive
+from warren.model.coroutine_driver import NextTurn, drive
 from warren.session.base_connection import BaseConnection, ConnectionState
-from warren.session.channel import Channel, close_channels
+from warren.session.channel import Channel
 from warren.session.channel_factory import open_channel
+from warren.session.channel_release import release_channels
 from warren.session.closing_handshake import CLOSE_OK, ClosingHandshake
 from warren.session.consumer_timeout import ConsumerTimeoutCheck
 from warren.session.events.event_publisher import AMQP, DIRECT
@@ -139,6 +141,9 @@ class Connection(BaseConnection):
 
     def block(self, reason: str) -> None:
         """Block publishing for `reason`; an empty reason unblocks it."""
+        if not self.is_open:
+            # Its channels are being released.
+            return
         self.throttle.block(reason)
         self.changes += 1
         if not reason and self.throttle.held_size:
@@ -419,20 +424,23 @@ class Connection(BaseConnection):
             return
         self.is_open = False
         self.throttle.close()
-        self.server.channels_closed(self, len(self._channels))
-        close_channels(self._channels.values())
-        self._channels.clear()
         self._channel = None
-        self.server.closed(self)
-        if self.owner.has_declared:
-            drive(self._delete_exclusive_queues(answer))
-        elif answer:
-            self.outbox.payload(0, answer)
+        ending = deque(self._channels.values())
+        self._channels = {}
+        self.server.channels_closed(self, len(ending))
+        drive(self._release_channels(ending, answer))
 
-    async def _delete_exclusive_queues(self, answer: bytes) -> None:
+    async def _release_channels(self, ending: deque[Channel], answer: bytes) -> None:
+        """Release the channels `ending`, over several turns if they are many, then the exclusive queues."""
         assert self.services is not None
         self._closing.is_close_ok_pending = answer == CLOSE_OK
-        await self.services.queue_remover.remove_exclusive(self.owner)
+        try:
+            for _ in release_channels(ending):
+                await NextTurn(self.server.later)
+        finally:
+            self.server.closed(self)
+        if self.owner.has_declared:
+            await self.services.queue_remover.remove_exclusive(self.owner)
         self._closing.is_close_ok_pending = False
         if answer:
             self.outbox.payload(0, answer)

@@ -279,6 +279,11 @@ class Subscriber(Counters):
                     return limit
         return None
 
+    def stop(self) -> None:
+        """Deliver nothing more, and tell the client of no cancelled consumer: its connection ends."""
+        self.is_flowing = False
+        self.sends_cancel = False
+
     def leave(self, queues: dict[VhostQueue, None]) -> None:
         """Remove all consumers and requeue all unacknowledged deliveries, because the channel ends.
 

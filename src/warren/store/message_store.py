@@ -295,6 +295,8 @@ class MessageStore:
         """Drop `cursor`, whose queue was deleted: its settled positions need not be written any more."""
         cursor.is_dropped = True
         del self.cursors[cursor.queue, cursor.level]
+        for segment in self.segments.values():
+            segment.cursors.discard(cursor)
         if self._delivered is not None:
             self._delivered.drop(cursor)
 
@@ -473,6 +475,7 @@ class MessageStore:
         self._mark_dead(log.sealed_dead())
         if len(self._dead) != self._dead_seen:
             cursors += self._retire_dead(runs, delivered_up_to)
+        cursors = [cursor for cursor in cursors if not cursor.is_dropped]
         begun = log.last.number
         log.append_parts(RELEASE, runs)
         log.append_parts(DELIVERED, delivered_up_to)
@@ -505,7 +508,7 @@ class MessageStore:
         Returns the cursors that were written. Does nothing while that state would take a large part of the
         freed space: it would fill segments that would soon be dead themselves.
         """
-        cursors = {cursor for segment in self._dead for cursor in segment.cursors if not cursor.is_dropped}
+        cursors = {cursor for segment in self._dead for cursor in segment.cursors}
         numbers = {segment.number for segment in self._dead}
         markers = [marker for marker in self.markers.values() if marker.segment in numbers]
         group_logs = [each for each in self._group_logs.values() if each.is_in(numbers)]

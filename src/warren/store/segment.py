@@ -92,7 +92,7 @@ class Segment:
         self.seed = 0
         # False if its format has no flag for dead-lettered messages.
         self.knows_deaths = True
-        # The cursors with state in it.
+        # The cursors with state in it, of queues that were not deleted.
         self.cursors: set[QueueCursor] = set()
 
     @property

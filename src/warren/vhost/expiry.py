@@ -30,9 +30,7 @@ class Expiry:
         if self._times.get(queue) == when:
             return
         self._times[queue] = when
-        if len(self._due) > _STALE_MIN + _STALE_FACTOR * len(self._times):
-            self._due = [entry for entry in self._due if self._is_current(entry)]
-            heapify(self._due)
+        self._drop_stale()
         self._serial += 1
         heappush(self._due, (when, self._serial, queue))
         if self._due[0][1] == self._serial:
@@ -41,6 +39,7 @@ class Expiry:
     def forget(self, queue: Expirable) -> None:
         """Cancel the wake-up of `queue`."""
         self._times.pop(queue, None)
+        self._drop_stale()
 
     def earliest(self) -> int | None:
         """The time (ms) of the next wake-up; None if there is none."""
@@ -62,6 +61,12 @@ class Expiry:
                     entry[2].expire()
                 except Exception as error:
                     self.failed(entry[2], error)
+
+    def _drop_stale(self) -> None:
+        """Drop the entries that are replaced if they are most: those of deleted queues keep their objects."""
+        if len(self._due) > _STALE_MIN + _STALE_FACTOR * len(self._times):
+            self._due = [entry for entry in self._due if self._is_current(entry)]
+            heapify(self._due)
 
     def _is_current(self, entry: tuple[int, int, Expirable]) -> bool:
         return self._times.get(entry[2]) == entry[0]

@@ -10,7 +10,7 @@ begins to lead a replicated queue, before that delivers anything.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from functools import partial
 
 from msgspec import Struct
@@ -182,11 +182,8 @@ class LeaseService:
         for lease in list(self.leases.active()):
             if lease.expires_at <= now and self._may_expire(lease.id):
                 self._ending.add(lease.id)
-                try:
-                    drive(self._expire(lease.id))
-                except Exception as error:
-                    # It stays among those that end, and never expires again; others do.
-                    self._failed(lease, error)
+                # If it fails it stays among those that end, and never expires again; others do.
+                drive(self._contained(lease, self._expire(lease.id)))
         self._schedule()
 
     # --- private -------------------------------------------------------------------------------
@@ -206,6 +203,13 @@ class LeaseService:
                     queue.release(delivery)
         except (OSError, StoreFileError):
             raise
+        except Exception as error:
+            self._failed(lease, error)
+
+    async def _contained(self, lease: LeaseRecord, work: Awaitable[None]) -> None:
+        """Await `work` for `lease`; an error ends the lease, and neither others nor who has told of it."""
+        try:
+            await work
         except Exception as error:
             self._failed(lease, error)
 
@@ -308,7 +312,7 @@ class LeaseService:
                 self.granted_count += 1
                 if lease.id not in self.held:
                     # The request was cut off by a shutdown before the metadata had the lease.
-                    drive(self._take_leased(lease))
+                    drive(self._contained(lease, self._take_leased(lease)))
                 self._schedule()
             case LeaseRenewed():
                 self._schedule()
@@ -317,7 +321,7 @@ class LeaseService:
                 held = self.held.pop(lease.id, None)
                 if held is not None:
                     self._releasing_count += 1
-                    drive(self._release(lease, held, state))
+                    drive(self._contained(lease, self._release(held, state)))
                 self._schedule()
             case QueueDeleted(queue=queue):
                 ended = [id for id, held in self.held.items() if held.queue.name == queue.name]
@@ -337,7 +341,7 @@ class LeaseService:
             for _ in _take_again(lease, held):
                 await NextTurn(self._dependencies.later)
 
-    async def _release(self, lease: LeaseRecord, held: LeasedMessages, state: LeaseState) -> None:
+    async def _release(self, held: LeasedMessages, state: LeaseState) -> None:
         """Settle or requeue all messages of a lease that has ended."""
         try:
             await NextTurn(self._dependencies.later)
@@ -348,10 +352,8 @@ class LeaseService:
             else:
                 await self._give_back(held)
         except AmqpError:
-            # The queue was deleted, or is led elsewhere.
-            raise
-        except Exception as error:
-            self._failed(lease, error)
+            # The queue was deleted, or is led elsewhere, where the metadata say what becomes of them.
+            pass
         finally:
             self._releasing_count -= 1
 

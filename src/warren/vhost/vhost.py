@@ -294,9 +294,14 @@ class VirtualHost(QueueHost):
             raise error
         self.failures.note(text, error)
 
+    def count_failure(self) -> None:
+        """Count a job or a link that an error has ended, which was logged."""
+        if self.failures is not None:
+            self.failures.count += 1
+
     @property
     def failure_count(self) -> int:
-        """The number of queues, leases and listeners that an error has ended since the start."""
+        """The number of queues, leases, jobs, links and listeners that an error has ended since the start."""
         return 0 if self.failures is None else self.failures.count
 
     def delete_queue(self, queue: Queue) -> None:

@@ -38,8 +38,12 @@ class Node:
 
     def __init__(self) -> None:
         self.now = 5
+        # The virtual host of each job that an unexpected exception has ended.
+        self.failed_in: list[str] = []
         numbers = count()
-        self.jobs = Jobs(lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now)
+        self.jobs = Jobs(
+            lambda size: next(numbers).to_bytes(size, "big"), lambda: self.now, self.failed_in.append
+        )
 
     def start(self, work: Callable[[FakeJob], Awaitable[JobState]]) -> FakeJob:
         job = FakeJob(
@@ -81,9 +85,11 @@ def test_an_unexpected_exception_fails_one_job_only(caplog: pytest.LogCaptureFix
         await turns()
         assert (job.state, job.reason) == (JobState.FAILED, "an error of the broker: see its log")
         assert not other.is_over
+        assert node.failed_in == ["/"]
         await node.jobs.close()
 
     run(work)
+    assert "move 0000000000000000 of queue 'q' in vhost '/' has failed" in caplog.text
     assert "nobody expected that" in caplog.text
 
 

@@ -420,6 +420,13 @@ def test_a_delayed_retry_is_set_by_arguments_or_a_policy() -> None:
     assert settings.retry_delay_ms(2, has_failed=False) == EXPIRY_MS_MAX
 
 
+def test_a_delayed_retry_without_a_maximum_does_not_grow() -> None:
+    settings = queue_settings(
+        {"x-queue-type": "quorum"}, {"delayed-retry-type": "all", "delayed-retry-min": 5}
+    )
+    assert [settings.retry_delay_ms(failures, has_failed=True) for failures in (0, 1, 3)] == [5, 5, 5]
+
+
 def test_a_quorum_queue_has_all_priority_levels_without_an_argument() -> None:
     assert queue_settings({"x-queue-type": "quorum"}).priority_max == 31
     assert queue_settings({"x-max-priority": 5}).priority_max == 5

@@ -43,10 +43,12 @@ class Network(Dialer):
         # Timers: when they are due, and what they do.
         self.timers: list[tuple[int, Callable[[], None]]] = []
         self.log: list[str] = []
+        # The virtual host of each link that an unexpected exception has ended.
+        self.failed_in: list[str] = []
         self.states: list[tuple[LinkKey, LinkState]] = []
         attempts = LinkAttempts(self.clock.turn, self.after)
         self.dependencies = LinkDependencies(
-            self, self.clock.turn, self.after, self._log, attempts, self._changed
+            self, self.clock.turn, self.after, self._log, attempts, self._changed, self.failed_in.append
         )
 
     async def dial(

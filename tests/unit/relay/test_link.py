@@ -241,6 +241,7 @@ def test_a_broken_invariant_ends_the_run_and_is_tried_again(part: str) -> None:
     assert site.link.state is LinkState.TERMINATED
     assert site.link.status().reason == "unexpected KeyError: see the log"
     assert site.network.log[0] == f"error: unexpected KeyError in shovel 's' of vhost '/': '{part}'"
+    assert site.network.failed_in == ["/"]
     assert site.ready("source", "from") == 2
     site.plan.broken = ""
     site.network.pass_time(1_000)

@@ -12,18 +12,22 @@ from warren.metadata.commands import (
     CommandContext,
     DeclareQueue,
     DeleteQueue,
+    EndLease,
     GrantLease,
     MetadataCommand,
+    Outcome,
     PutVhost,
     Reply,
 )
 from warren.metadata.leases import LeaseRecord, LeaseState
 from warren.metadata.machine import Metadata
 from warren.model.arguments import DEFAULT_SETTINGS
-from warren.model.coroutine_driver import drive
+from warren.model.coroutine_driver import NextTurn, drive
 from warren.queues.classic import ClassicQueue
+from warren.queues.queue import Delivery, PeekedMessage
 from warren.routing.router import Router
-from warren.vhost.lease_service import LeaseRequest, LeaseService, LeaseServiceDependencies
+from warren.vhost.failed_queues import FailedQueues
+from warren.vhost.lease_service import LeasedMessages, LeaseRequest, LeaseService, LeaseServiceDependencies
 from warren.vhost.vhost import VirtualHost
 
 
@@ -385,3 +389,83 @@ def test_no_lease_is_granted_of_a_queue_that_has_ended_meanwhile(harness: LeaseH
     assert isinstance(granted[0], InternalError)
     assert not harness.lease_service.leases.by_id
     assert not harness.lease_service.held
+
+
+class BrokenQueue(ClassicQueue):
+    """A queue that raises an error when messages are looked at or returned."""
+
+    def peek(self, first: int, count: int) -> list[PeekedMessage]:
+        raise IndexError("planted")
+
+    def requeue(self, delivery: Delivery, reason: int = 0) -> None:
+        raise IndexError("planted")
+
+
+class PlantedError(LeaseHarness):
+    """A virtual host with `q`, in whose lease an error is planted, and `other`; it notes what fails."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__()
+        self.when = when
+        self.noted: list[str] = []
+        self.apply(DeclareQueue(vhost="v", name="other", durable=True))
+        self.other = ClassicQueue("other", "v", self.vhost, DEFAULT_SETTINGS)
+        self.vhost.queues["other"] = self.other
+        for queue in (self.queue, self.other):
+            queue.publish(sent("a"), None, 0)
+        self.vhost.contain_failures(
+            FailedQueues(
+                self.vhost.queues,
+                self.vhost.router,
+                log=lambda text, error: self.noted.append(f"{text}: {error}"),
+                store_failed=lambda error: pytest.fail(str(error)),
+                ended=lambda queue: None,
+            )
+        )
+
+    def broken(self) -> BrokenQueue:
+        """What stands for the queue `q` from now on."""
+        made = BrokenQueue("q", "v", self.vhost, DEFAULT_SETTINGS)
+        made.publish(sent("a"), None, 0)
+        self.vhost.queues["q"] = made
+        return made
+
+    async def propose(self, command: MetadataCommand, user: str = "") -> Reply:
+        if isinstance(command, EndLease) and command.id == "1" and self.when.startswith("expired"):
+            if self.when == "expired later":
+                await NextTurn(self.turns.append)
+            raise IndexError("planted")
+        return await super().propose(command, user)
+
+    def lease(self, id: str, queue: str) -> None:
+        """Lease the message in a queue, as another request was granted it."""
+        lease = LeaseRecord(
+            id=id, queue=queue, user="u", key=id, places=(0, 1), messages=1, byte_count=1, granted_at=1_000,
+            expires_at=1_500,
+        )  # fmt: skip
+        reply = self.apply(GrantLease(vhost="v", lease=lease))
+        assert reply.outcome is Outcome.DONE
+
+
+@pytest.mark.parametrize("when", ["granted", "restored", "expired", "expired later", "released"])
+def test_an_error_in_one_lease_ends_that_lease_and_no_other(when: str) -> None:
+    harness = PlantedError(when)
+    if when == "restored":
+        harness.lease_service.close()
+    if when in ("granted", "restored"):
+        harness.broken()
+    harness.lease("1", "q")
+    harness.lease("2", "other")
+    if when == "restored":
+        harness.lease_service = harness.begun()
+    held = harness.lease_service.held
+    if when == "released":
+        held["1"] = LeasedMessages(harness.broken(), held["1"].deliveries)
+    assert bodies(harness, harness.lease_service.leases.by_id["2"]) == ["a"]
+    harness.expire(1_500)
+    harness.go_on()
+    assert harness.noted == ["lease 1 of queue 'q' in vhost 'v' has failed: planted"]
+    assert harness.vhost.failure_count == 1
+    # The other one has expired.
+    assert harness.other.message_count == 1
+    assert harness.lease_service.ended_counts[LeaseState.EXPIRED] == (1 if when.startswith("expired") else 2)

@@ -69,8 +69,11 @@ class GroupReplica(Protocol):
     def read(self, location: int) -> StoredMessage | None:
         """The message at `location`, from the disk; None if it cannot be read."""
 
-    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]]:
-        """Position in the group and location of up to `count` messages of `level` from `position` on."""
+    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]] | None:
+        """Position in the group and location of up to `count` messages of `level` from `position` on.
+
+        None if the replica has failed.
+        """
 
     def location(self, level: int, position: int) -> int:
         """The location of the message at `position` of `level` in the group; 0 if there is none."""

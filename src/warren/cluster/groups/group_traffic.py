@@ -264,12 +264,15 @@ class GroupTraffic:
 
     def _tick_groups(self) -> None:
         self._is_tick_due = False
-        self.ticks.tick()
-        self._received.tick()
-        self._snapshots.tick()
-        self._flush()
-        if self.ticks.awake_count:
-            self._tick_later()
+        try:
+            self.ticks.tick()
+            self._received.tick()
+            self._snapshots.tick()
+            self._flush()
+        finally:
+            # An error of this tick is not the last of all groups.
+            if self.ticks.awake_count:
+                self._tick_later()
 
     def _leader_ended(self, number: int, node: int, term: int) -> None:
         """Follow another leader at once, since that one has ended while its node goes on."""

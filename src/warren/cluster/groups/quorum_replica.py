@@ -1,4 +1,8 @@
-"""The replica of a quorum queue behind the port `GroupReplica`."""
+"""The replica of a quorum queue behind the port `GroupReplica`.
+
+What the group raises ends its queue: neither the link that has called it, nor the ticks and messages of other
+groups. The caller then gets what it gets of a replica that has nothing.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -80,12 +84,22 @@ class QuorumReplica:
 
     def snapshot_sent(self, replica: int, *, is_done: bool) -> None:
         """Note whether another replica has got the snapshot that was sent to it."""
-        self._group.snapshot_sent(replica, is_done=is_done)
+        try:
+            self._group.snapshot_sent(replica, is_done=is_done)
+        except Exception as error:
+            self._group.failed(error)
 
     # --- sleep ----------------------------------------------------------------------------------------
 
     def quiet_commit(self) -> int:
         """The commit index if this leader has nothing to do and all members know that; else 0."""
+        try:
+            return self._quiet_commit()
+        except Exception as error:
+            self._group.failed(error)
+            return 0
+
+    def _quiet_commit(self) -> int:
         replica = self._replica
         if not self._group.is_open or replica.transfer_to != NOBODY or replica.configuration.is_joint:
             return 0
@@ -122,14 +136,28 @@ class QuorumReplica:
         payload = entry.payload
         if not isinstance(payload, QuorumPayload) or not payload.runs:
             return ()
-        return self._group.entry_contents(entry)
+        try:
+            return self._group.entry_contents(entry)
+        except Exception as error:
+            self._group.failed(error)
+            return None
 
     def read(self, location: int) -> StoredMessage | None:
         """The message at `location`, from the disk; None if it cannot be read."""
         return self._store.reader().read(location)
 
-    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]]:
-        """Position in the group and location of up to `count` messages of `level` from `position` on."""
+    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]] | None:
+        """Position in the group and location of up to `count` messages of `level` from `position` on.
+
+        None if the replica has failed.
+        """
+        try:
+            return self._live(level, position, count)
+        except Exception as error:
+            self._group.failed(error)
+            return None
+
+    def _live(self, level: int, position: int, count: int) -> list[tuple[int, int]]:
         log = self._group.log
         rows = self._group.messages.peek(level, log.stored(level, position), count)
         return [(log.logical(level, stored), location) for stored, location in rows]
@@ -154,7 +182,10 @@ class QuorumReplica:
 
     def receive(self, message: StoredMessage, level: int, position: int) -> None:
         """Store a message of a snapshot that `step` gets later."""
-        self._group.receive(message, level, position)
+        try:
+            self._group.receive(message, level, position)
+        except Exception as error:
+            self._group.failed(error)
 
     def when_received(self, callback: Callable[[], None]) -> None:
         """Call `callback` when everything that was received before is synced."""
@@ -162,7 +193,10 @@ class QuorumReplica:
 
     def discard_received(self) -> None:
         """Make the messages void that were received for a snapshot that will not come."""
-        self._group.discard_received()
+        try:
+            self._group.discard_received()
+        except Exception as error:
+            self._group.failed(error)
 
 
 class _Synced(ConfirmListener):

@@ -87,9 +87,11 @@ class OutgoingSnapshot:
         while not self.is_at_end and writer.size < GROUP_CHUNK_SIZE and rows_left > 0:
             is_known = self._position < self.known.get(self._level, 0)
             count = min(rows_left, _ROWS_KNOWN if is_known else _ROWS_READ)
-            rows = self.place.replica.live(self._level, self._position, count)
+            found = self.place.replica.live(self._level, self._position, count)
+            if found is None:
+                return None
             end = self.ends[self._level]
-            rows = [row for row in rows if row[0] < end]
+            rows = [row for row in found if row[0] < end]
             rows_left -= max(1, len(rows))
             if not rows:
                 self._level = self._levels.popleft() if self._levels else -1

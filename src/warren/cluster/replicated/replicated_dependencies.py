@@ -37,3 +37,5 @@ class ReplicatedDependencies(Struct, frozen=True, kw_only=True):
     # The groups that this node leads, and what gives them the members that the metadata say.
     led: dict[int, QuorumGroup]
     reconciler: GroupReconciler
+    # Called when the queue has ended on this node.
+    ended: Callable[[], object]

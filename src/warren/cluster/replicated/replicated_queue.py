@@ -514,6 +514,7 @@ class ReplicatedQueue(LedQueue):
         self._traffic.end()
         self._traffic.unsettled.clear()
         self._dependencies.leaders.forget(self.vhost_name, self._local.record)
+        self._dependencies.ended()
         self._dependencies.later(lambda _: self._absence.end(error))
 
     # --- this node leads --------------------------------------------------------------------------------

@@ -103,10 +103,10 @@ class ReplicatedQueues:
                 leadership_listener=vhost.leadership_listener,
                 led=self._led,
                 reconciler=self.reconciler,
+                ended=lambda: run.queues.pop(record.number, None),
             ),
         )
-        run.queues = [each for each in run.queues if not each.is_deleted] if run.is_crowded() else run.queues
-        run.queues.append(queue)
+        run.queues[record.number] = queue
         queue.begin(is_new=vhost.is_recovered)
         return queue
 
@@ -133,7 +133,7 @@ class ReplicatedQueues:
         """The virtual host `name` has ended on this node."""
         run = self._vhosts.pop(name, None)
         if run is not None:
-            for queue in run.queues:
+            for queue in list(run.queues.values()):
                 queue.end()
 
     # --- private --------------------------------------------------------------------------------------
@@ -173,14 +173,14 @@ class ReplicatedQueues:
 
     def _node_ended(self, node: int) -> None:
         for run in list(self._vhosts.values()):
-            for queue in list(run.queues):
+            for queue in list(run.queues.values()):
                 if not queue.is_deleted:
                     queue.node_ended(node)
 
     def _look(self) -> None:
         """Have all queues look for their leaders."""
         for run in list(self._vhosts.values()):
-            for queue in list(run.queues):
+            for queue in list(run.queues.values()):
                 queue.leader_came()
 
 
@@ -190,12 +190,5 @@ class _VhostRun:
     def __init__(self, vhost: VirtualHost, incarnation: Incarnation) -> None:
         self.vhost = vhost
         self.incarnation = incarnation
-        self.queues: list[ReplicatedQueue] = []
-        self._count_max = 64
-
-    def is_crowded(self) -> bool:
-        """True if it is time to forget deleted queues: when there are twice as many as at the last time."""
-        if len(self.queues) < self._count_max:
-            return False
-        self._count_max = 2 * max(64, sum(not queue.is_deleted for queue in self.queues))
-        return True
+        # By number, those that have not ended.
+        self.queues: dict[int, ReplicatedQueue] = {}

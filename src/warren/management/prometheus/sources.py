@@ -458,7 +458,7 @@ UNPREFIXED = (
             MetricFamily(
                 "warren_failures_total",
                 COUNTER,
-                "Queues, leases and waiting publishers that an error of the broker has ended",
+                "Queues, leases, jobs, links and waiting publishers that an error of the broker has ended",
             ),
         ),
         rows.failures,

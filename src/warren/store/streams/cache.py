@@ -22,6 +22,11 @@ class ChunkCache:
             self._chunks.move_to_end((stream, first))
         return chunk
 
+    def drop(self, stream: int) -> None:
+        """Remove the chunks of `stream`, which was deleted."""
+        for key in [key for key in self._chunks if key[0] == stream]:
+            self._size -= self._chunks.pop(key).size
+
     def put(self, stream: int, chunk: Chunk) -> None:
         """Add `chunk` of `stream` to the cache."""
         key = stream, chunk.first

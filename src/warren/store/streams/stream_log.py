@@ -351,6 +351,7 @@ class StreamLog:
         for segment in self.segments:
             self._delete_segment(segment)
         self.segments = []
+        self._cache.drop(self.number)
 
     @property
     def has_work(self) -> bool:

@@ -27,6 +27,7 @@ class MemoryReplica(GroupReplica):
         self.entries: dict[int, list[StoredMessage | int | None]] = {}
         self.received: dict[tuple[int, int], StoredMessage] = {}
         self.reads = 0
+        self.has_failed = False
 
     @property
     def number(self) -> int:
@@ -81,7 +82,9 @@ class MemoryReplica(GroupReplica):
         self.reads += 1
         return self.disk.get(location)
 
-    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]]:
+    def live(self, level: int, position: int, count: int) -> list[tuple[int, int]] | None:
+        if self.has_failed:
+            return None
         return [row for row in sorted(self.rows.items()) if row[0] >= position][:count]
 
     def location(self, level: int, position: int) -> int:

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.sim.group_nodes import FIRST_GROUP, REPLICA, GroupNode, GroupNodes
+from tests.unit.cluster.groups.memory_replica import MemoryReplica
 from tests.unit.cluster.groups.test_replica_outbox import messages_in
 
 from warren.cluster.groups.group_leaders import GroupLeader
@@ -227,6 +228,24 @@ def test_no_other_payload_has_a_kind_of_groups() -> None:
         assert GroupTraffic.takes(kind)
         assert not NodeStates.takes(kind)
         assert not NodeQueries.takes(kind)
+
+
+def test_an_error_of_a_tick_is_not_the_last_tick_of_all_groups() -> None:
+    nodes = Recorded()
+    node = nodes.nodes[1]
+    ticks: list[str] = []
+
+    class BrokenOnce(MemoryReplica):
+        def tick(self) -> None:
+            ticks.append("tick")
+            if len(ticks) == 1:
+                raise IndexError("planted")
+
+    node.traffic.add(BrokenOnce(99), {1: node.id})
+    with pytest.raises(IndexError, match="planted"):
+        nodes.run_for(GROUP_TICK_MS)
+    nodes.run_for(2 * GROUP_TICK_MS)
+    assert len(ticks) > 1
 
 
 def test_chances_are_below_their_bound() -> None:

@@ -1,14 +1,21 @@
 """The replica of a quorum queue, as its traffic sees it."""
 
+from collections.abc import Callable
+from typing import NoReturn
+
 import pytest
 from tests.sim.group_nodes import FIRST_GROUP, REPLICA, GroupNodes, Member
-from tests.unit.queues.quorum.followers import Follower
+from tests.unit.queues.quorum.followers import Follower, message
 from tests.unit.queues.quorum.test_group__following import append
+from tests.unit.queues.samples import Host
 
 from warren.cluster.groups.quorum_replica import QuorumReplica
+from warren.metadata.incarnation import Incarnation
+from warren.queues.queue import Queue
 from warren.queues.quorum import group
+from warren.queues.quorum.group import GroupMembership, QuorumGroup
 from warren.queues.quorum.raft_storage import QuorumPayload
-from warren.replication.raft.raft_messages import Entry
+from warren.replication.raft.raft_messages import Entry, MessageKind, RaftMessage
 from warren.store.group_record import PositionRun
 
 
@@ -128,3 +135,52 @@ def test_what_was_received_is_told_when_it_is_synced() -> None:
     assert synced == []
     follower.write()
     assert synced == [1, 2]
+
+
+class NotedHost(Host):
+    """A queue host that notes which queue has failed, and why."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failures: list[tuple[Queue, str]] = []
+
+    def end_failed(self, queue: Queue, error: Exception) -> None:
+        self.failures.append((queue, str(error)))
+
+
+class BrokenGroup(QuorumGroup):
+    """A group that raises an error whatever is done with it."""
+
+    def _break(self, *_: object, **__: object) -> NoReturn:
+        raise IndexError("planted")
+
+    step = tick = snapshot_sent = entry_contents = receive = discard_received = _break
+    is_open = log = property(_break)  # type: ignore[assignment]
+
+
+HEARTBEAT = RaftMessage(MessageKind.HEARTBEAT, REPLICA, 2, 5)
+ENTRY = Entry(1, 1, payload=QuorumPayload((PositionRun(0, 0, 1),), b"", None), size=1)
+# What is done with a replica, and what comes of it when the group is broken.
+CALLS: dict[str, tuple[Callable[[QuorumReplica], object], object]] = {
+    "step": (lambda replica: replica.step(HEARTBEAT), None),
+    "tick": (lambda replica: replica.tick(), None),
+    "snapshot_sent": (lambda replica: replica.snapshot_sent(2, is_done=True), None),
+    "quiet_commit": (lambda replica: replica.quiet_commit(), 0),
+    "contents": (lambda replica: replica.contents(ENTRY), None),
+    "live": (lambda replica: replica.live(0, 0, 10), None),
+    "receive": (lambda replica: replica.receive(message(b"a"), 0, 0), None),
+    "discard_received": (lambda replica: replica.discard_received(), None),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_error_of_the_group_ends_its_queue_and_not_who_has_called(call: str) -> None:
+    host = NotedHost()
+    follower = Follower(host=host)
+    membership = GroupMembership(send=lambda *_: None)
+    broken = BrokenGroup(
+        follower.log, follower.store, follower.queue, Incarnation(1, 2), membership=membership
+    )
+    do, answer = CALLS[call]
+    assert do(QuorumReplica(broken, follower.store)) == answer
+    assert host.failures == [(follower.queue, "planted")]

@@ -286,3 +286,14 @@ def test_answers_are_of_a_transfer_of_their_node() -> None:
     assert not sending.sender.received(2, GroupPayload.BEGIN, b"")
     with pytest.raises(PayloadError, match="9 chunks of a snapshot are asked for"):
         sending.pull(GROUP_CHUNKS_IN_FLIGHT + 1)
+
+
+def test_a_replica_that_fails_as_its_messages_are_looked_for_ends_the_transfer() -> None:
+    sending = Sending()
+    sending.fill(3, 10)
+    sending.send()
+    sending.replica.has_failed = True
+    sending.pull(1)
+    sending.turn_all()
+    assert sending.replica.calls == [("snapshot", 2, False)]
+    assert sending.arrived()[-1][0] == GroupPayload.BEGIN

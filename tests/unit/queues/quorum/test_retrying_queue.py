@@ -100,13 +100,13 @@ def test_a_return_that_is_no_failure_does_not_make_the_next_delay_longer(host: H
     assert found == [100, 100, 100, 200, 200]
 
 
-def test_without_a_maximum_the_delay_grows_and_without_a_minimum_there_is_none(host: Host) -> None:
+def test_without_a_maximum_the_delay_does_not_grow_and_without_a_minimum_there_is_none(host: Host) -> None:
     queue = made(host, "a", delayed_retry_ms_max=None)
     found = []
     for _ in range(4):
         returned(queue)
         found.append(delay_of(queue, host))
-    assert found == [100, 200, 300, 400]
+    assert found == [100, 100, 100, 100]
     queue = made(host, "a", delayed_retry_ms_min=None)
     returned(queue)
     assert queue.message_count == 1
