@@ -81,7 +81,7 @@ _NO_EFFECT: dict[str, tuple[str, ...]] = {
 _REASONS = {name: reason for reason, names in _NO_EFFECT.items() for name in names}
 
 # Plugins whose work Warren does without one.
-_BUILT_IN = frozenset((
+BUILT_IN = frozenset((
     "rabbitmq_auth_backend_cache", "rabbitmq_auth_backend_ldap", "rabbitmq_auth_backend_oauth2",
     "rabbitmq_auth_mechanism_ssl", "rabbitmq_consistent_hash_exchange", "rabbitmq_event_exchange",
     "rabbitmq_federation", "rabbitmq_federation_common", "rabbitmq_federation_management",
@@ -292,4 +292,4 @@ def _unknown_plugins(given: Mapping[str, str]) -> list[str]:
             for item in (term if isinstance(term, list) else [])
             if isinstance(item, Atom)
         ]
-    return [name for name in names if name.strip() and name.strip() not in _BUILT_IN]
+    return [name for name in names if name.strip() and name.strip() not in BUILT_IN]
