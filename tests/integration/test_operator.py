@@ -396,40 +396,6 @@ def test_columns_are_those_of_rabbitmqctl(operator: Operator) -> None:
     assert "known\texchange\tknown\tqueue\ta.b" in rows
 
 
-def test_lists_of_rabbitmqctl_are_what_scripts_parse(operator: Operator) -> None:
-    # Ansible's modules, Chef and Nagios read these.
-    (user,) = [
-        row
-        for row in json.loads(operator.gets("list_users", "--formatter", "json"))
-        if row["user"] == "guest"
-    ]
-    assert user == {"user": "guest", "tags": ["administrator"]}
-    assert "/\tfalse" in operator.gets("list_vhosts", "name", "tracing", "-q").splitlines()
-    operator.gets("queues", "declare", "parsed", "-a", "x-max-length=10")
-    listed = operator.gets("list_queues", "name", "arguments", "slave_pids")
-    assert listed.startswith("Listing queues for vhost / ...\nname\targuments\tslave_pids\n")
-    assert 'parsed\t[{"x-max-length",10}]\t\n' in listed
-    assert "parsed" in operator.gets("list_queues", "--online", "--local", "-q", "name").splitlines()
-    assert operator.gets("list_queues", "--offline", "-q", "name") == ""
-    rows = json.loads(operator.gets("list_bindings", "--formatter", "json"))
-    assert {name for row in rows for name in row} == {
-        "source_name", "source_kind", "destination_name", "destination_kind", "routing_key", "arguments"
-    }  # fmt: skip
-
-
-def test_limits_of_rabbitmqctl_are_json_or_a_table_of_all(operator: Operator) -> None:
-    operator.gets("add_vhost", "limited", "--default-queue-type", "quorum")
-    assert operator.gets("list_vhost_limits", "-q", "-p", "limited") == "{}\n"
-    operator.gets("set_vhost_limits", "-p", "limited", '{"max-queues": 5}')
-    assert operator.gets("list_vhost_limits", "-q", "-p", "limited") == '{"max-queues":5}\n'
-    assert 'limited\t{"max-queues":5}' in operator.gets("list_vhost_limits", "--global").splitlines()
-    operator.gets("set_user_limits", "guest", '{"max-channels": 500}')
-    assert operator.gets("list_user_limits", "-q", "--user", "guest") == '{"max-channels":500}\n'
-    operator.gets("clear_user_limits", "guest", "all")
-    shown = json.loads(operator.gets("vhosts", "show", "limited", "--json"))
-    assert shown["default_queue_type"] == "quorum"
-
-
 def test_json_output_is_for_programs(operator: Operator) -> None:
     operator.gets("queues", "declare", "for-programs")
     rows = json.loads(operator.gets("list_queues", "--json", "name", "messages"))

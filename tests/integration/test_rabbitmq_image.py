@@ -4,6 +4,7 @@ What a compose file gives a container is given to the script: variables, files i
 /var/lib/rabbitmq, and commands for the health check.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -169,6 +170,40 @@ def test_the_usual_health_checks_of_compose_files_pass(container: Container) -> 
 )
 def test_commands_of_probes_and_scripts_pass(container: Container, command: str) -> None:
     check(container, command)
+
+
+def test_lists_are_what_scripts_parse(container: Container) -> None:
+    # Ansible's modules, Chef and Nagios read these.
+    def told(*words: str) -> str:
+        return container.run("rabbitmqctl", *words).stdout
+
+    assert json.loads(told("list_users", "--formatter", "json")) == [
+        {"user": "shop", "tags": ["administrator"]}
+    ]
+    assert told("list_vhosts", "name", "tracing", "-q") == "name\ttracing\nstore\tfalse\n"
+    assert (
+        container.run("warren", "queues", "declare", "-p", "store", "q", "-a", "x-max-length=10").returncode
+        == 0
+    )
+    assert told("list_queues", "-p", "store", "name", "arguments", "slave_pids") == (
+        'Listing queues for vhost store ...\nname\targuments\tslave_pids\nq\t[{"x-max-length",10}]\t\n'
+    )
+    assert told("list_queues", "-p", "store", "--online", "--local", "-s", "name") == "q\n"
+    assert told("list_queues", "-p", "store", "--offline", "-q", "name") == ""
+    (binding,) = json.loads(told("list_bindings", "-p", "store", "--formatter", "json"))
+    assert binding == {
+        "source_name": "", "source_kind": "exchange", "destination_name": "q", "destination_kind": "queue",
+        "routing_key": "q", "arguments": [],
+    }  # fmt: skip
+
+
+def test_limits_are_json_or_a_table_of_all(container: Container) -> None:
+    assert container.run("rabbitmqctl", "list_vhost_limits", "-q", "-p", "store").stdout == "{}\n"
+    container.run("rabbitmqctl", "set_vhost_limits", "-p", "store", '{"max-queues": 5}')
+    told = container.run("rabbitmqctl", "list_vhost_limits", "-q", "-p", "store")
+    assert told.stdout == '{"max-queues":5}\n'
+    told = container.run("rabbitmqctl", "list_vhost_limits", "-q", "--global")
+    assert told.stdout == 'vhost\tlimits\nstore\t{"max-queues":5}\n'
 
 
 def test_a_health_check_fails_with_the_status_of_rabbitmq_when_the_broker_is_gone(tmp_path: Path) -> None:
