@@ -48,11 +48,11 @@ CASES = (
     Case("streams peek", ("$", "--from", "2020-01-31T12:00"), "hello", IN_STREAM),
     Case("streams peek", ("$", "--from", "never"), "not 'never'", (STREAM,), status=2),
     Case("streams status", ("$",), "writer", (STREAM,)),
-    Case("streams status", ("$", "--tracking"), "reference", (STREAM,)),
+    Case("streams status", ("$", "--tracking"), "reference", (STREAM,), prints_known_as=""),
     Case("streams status", ("$",), "not found: no queue '$' in vhost '/'", status=1),
-    Case("streams connections", (), "name"),
-    Case("streams publishers", (), "reference"),
-    Case("streams consumers", (), "offset_lag"),
+    Case("streams connections", (), "name", prints_known_as=""),
+    Case("streams publishers", (), "reference", prints_known_as=""),
+    Case("streams consumers", (), "offset_lag", prints_known_as=""),
     Case("streams add-super-stream", ("$", "--partitions", "3"), "super stream $: added, with 3 partitions"),
     Case(
         "streams add-super-stream", ("$", "--routing-keys", "eu,us", "--max-age", "7D"), "with 2 partitions"
@@ -199,7 +199,7 @@ CASES = (
     Case("parameters list-global", (), "$", (("parameters", "set-global", "$", "1"),)),
     Case("parameters set-global", ("$", '{"a": 1}'), "parameter $: set"),
     Case("parameters clear-global", ("$",), "removed", (("parameters", "set-global", "$", "1"),)),
-    Case("limits list", (), "value"),
+    Case("limits list", (), "value", prints_known_as="{}"),
     Case("limits set", ("-p", "$", '{"max-queues": 9}'), "set: max-queues", (VHOST,)),
     Case(
         "limits clear",
@@ -207,12 +207,13 @@ CASES = (
         "removed: max-queues",
         (VHOST, ("limits", "set", "-p", "$", '{"max-queues": 9}')),
     ),
-    Case("limits list-users", (), "value"),
+    Case("limits list-users", (), "value", prints_known_as=""),
     Case(
         "limits list-users",
         ("--user", "$"),
         '$  {"max-channels":9}',
         (USER, ("limits", "set-user", "$", '{"max-channels": 9}')),
+        prints_known_as='{"max-channels":9}',
     ),
     Case("limits set-user", ("$", '{"max-channels": 9}'), "set: max-channels", (USER,)),
     Case(
@@ -232,15 +233,15 @@ CASES = (
     Case("definitions plan", ("-",), "not JSON", status=2, typed="nothing"),
     Case("definitions apply", ("-", "--yes"), "definitions: 2 applied", typed='{"vhosts": [{"name": "$"}]}'),
     Case("definitions apply", ("-", "--fingerprint", "no"), "make a new plan", typed="{}", status=1),
-    Case("connections list", (), "user"),
+    Case("connections list", (), "user", prints_known_as=""),
     Case("connections show", ("$",), "not found: '$'", status=1),
     Case("connections close", ("$", "why"), "not found: '$'", status=1),
     Case("connections close", ("$", "two\nlines"), "one line", status=2),
     Case("connections close-user", ("$",), "closed", (USER,)),
     Case("connections close-all", ("-p", "$", "why"), "connections: 0 closed", (VHOST,)),
-    Case("channels list", (), "user"),
+    Case("channels list", (), "user", prints_known_as=""),
     Case("channels show", ("$",), "not found: '$'", status=1),
-    Case("consumers list", (), "consumer_tag"),
+    Case("consumers list", (), "consumer_tag", prints_known_as=""),
     Case("nodes list", (), "mem_used"),
     Case("nodes show", ("$",), "not found: '$'", status=1),
     Case("nodes ping", (), "responded in"),
@@ -362,7 +363,9 @@ def test_a_command_prints_its_line(operator: Operator, case: Case, name: tuple[s
     arguments = [word.replace("$", new) for word in case.arguments]
     result = operator.asks(*name, *arguments, typed=case.typed.replace("$", new))
     assert result.exit_code == case.status, result.output
-    assert case.prints.replace("$", new) in result.output
+    is_known_as = len(name) == 1 and case.prints_known_as is not None
+    prints = case.prints_known_as if is_known_as else case.prints
+    assert str(prints).replace("$", new) in result.output
     if case.status:
         assert result.stderr.startswith("warren: ")
         assert len(result.stderr.splitlines()) == 1
@@ -456,11 +459,11 @@ def test_connections_channels_and_consumers_are_listed_and_closed(
     assert (
         operator.gets("list_channels", "-s", "--formatter", "tsv", "connection", "number") == f"{name}\t1\n"
     )
-    assert operator.gets("list_consumers", "-s", "queue_name", "consumer_tag") == "followed  follower\n"
+    assert operator.gets("list_consumers", "-s", "queue_name", "consumer_tag") == "followed\tfollower\n"
     assert "the till" in operator.gets("connections", "list")
     own = operator.gets("list_connections", "-s", "--formatter", "tsv", "name", "user_provided_name")
     assert own == f"{name}\tthe till\n"
-    assert '"product":"shop"' in operator.gets("list_connections", "client_properties").replace(" ", "")
+    assert '{"product","shop"}' in operator.gets("list_connections", "client_properties")
     assert "protocol" in operator.gets("connections", "show", name)
     assert "consumer_details" in operator.gets("channels", "show", f"{name} (1)")
     operator.gets("close_connection", name, "enough")

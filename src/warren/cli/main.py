@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 from warren import __version__
-from warren.cli.operator.options import common_options
+from warren.cli.operator.options import common_options, rabbitmq_options
 from warren.cli.sections import SectionedGroup
 
 # The modules of large commands, which are imported only if called: a command that queries a broker does not
@@ -150,7 +150,7 @@ def version_command() -> None:
     click.echo(f"warren, version {__version__}")
 
 
-main.params += common_options()
+main.params += [*common_options(), *rabbitmq_options()]
 
 if __name__ == "__main__":
     main()

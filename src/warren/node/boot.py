@@ -49,6 +49,7 @@ from warren.node.data_erasure import erase
 from warren.node.errors import BootRefused, NodeFailed
 from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
+from warren.node.last_deliveries import end_deliveries
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.node_content import NodeContent, content_of
@@ -90,6 +91,8 @@ _PATTERNS_S = 1
 _COLLECTOR_S = 1
 # Interval at which a stopping node checks whether its clients have disconnected.
 _LEAVING_S = 0.02
+# How long quorum queues may take to agree on what was never delivered, before the node hands over and stops.
+_LAST_DELIVERIES_S = 2
 
 _SHUTDOWN = "broker forced connection closure with reason 'shutdown'"
 
@@ -430,6 +433,7 @@ class Node:
 
     async def stop(self) -> None:
         """Close client connections and stop, also after an incomplete start."""
+        await end_deliveries(self.broker.server, _LAST_DELIVERIES_S)
         if self._membership is not None:
             # Clients of other nodes need not wait for elections.
             self._membership.hand_over()

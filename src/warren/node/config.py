@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeVar, cast
 
-from warren.node import advanced_config, cluster_settings, config_file, no_effect, settings
+from warren.node import advanced_config, config_file, no_effect, rabbitmq_environment
 from warren.node.advanced_config import AdvancedConfig
 from warren.node.all_settings import ALL
 from warren.node.config_file import ConfigEntry, ConfigError
@@ -16,11 +16,6 @@ from warren.node.values import InvalidValue
 Value = TypeVar("Value")
 
 ENVIRONMENT_PREFIX = "WARREN_"
-# RabbitMQ's variables that set something.
-_RABBITMQ_VARIABLES = {
-    "RABBITMQ_NODENAME": settings.NODE_NAME.key,
-    "RABBITMQ_DIST_PORT": cluster_settings.DISTRIBUTION_PORT.key,
-}
 # Variables that the build or the command line reads, or that Kubernetes sets for a service of this name.
 _OTHER_VARIABLES = frozenset((
     "PURE", "COMPILED", "CONFIG", "HOST", "PORT", "URI", "USER", "PASSWORD", "VHOST", "CACERT", "CERT", "KEY",
@@ -108,8 +103,9 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry]
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
     found, warnings = _environment(environment)
     flags = list(flags)
-    config = Config([*entries, *found, *flags])
-    config.warnings.extend(warnings)
+    rabbitmq = rabbitmq_environment.read(environment, [*entries, *found, *flags])
+    config = Config([*rabbitmq.defaults, *entries, *rabbitmq.prevailing, *found, *flags])
+    config.warnings.extend((*rabbitmq.warnings, *warnings))
     config.advanced = advanced_config.find(files, environment)
     config.warnings.extend(config.advanced.warnings)
     config.files = tuple(files)
@@ -146,11 +142,7 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
 
     An unknown variable causes only a warning.
     """
-    entries = [
-        ConfigEntry(key, environment[variable], variable)
-        for variable, key in _RABBITMQ_VARIABLES.items()
-        if environment.get(variable)
-    ]
+    entries: list[ConfigEntry] = []
     warnings: list[str] = []
     for variable, value in sorted(environment.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX):

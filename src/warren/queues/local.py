@@ -3,6 +3,8 @@
 The coroutines of the contract end at once here: each is the call of a method that does not wait.
 """
 
+from collections.abc import Callable
+
 from warren.errors import PreconditionFailed
 from warren.limits import QUEUE_CONSUMERS_MAX
 from warren.model.message import Message
@@ -26,6 +28,13 @@ class LocalQueue(VhostQueue):
         With `no_ack` it is settled.
         """
         raise NotImplementedError
+
+    def stop_delivering(self, ended: Callable[[], None]) -> None:
+        """Deliver no more if that has to be agreed on, and call `ended` when it is: the node stops.
+
+        `ended` may not be called if another node leads before.
+        """
+        ended()
 
     def clear(self) -> int:
         """Drop the ready messages; returns their number."""

@@ -81,7 +81,8 @@ def _component_value(arguments: Arguments) -> object:
 
 
 def _vhost(arguments: Arguments) -> object:
-    given = {name: arguments[name] for name in ("description", "tags") if arguments[name] is not None}
+    names = ("description", "tags", "default_queue_type")
+    given = {name: arguments[name] for name in names if arguments[name] is not None}
     return given | ({"tracing": True} if arguments["tracing"] else {})
 
 
@@ -360,6 +361,7 @@ CHANGES: tuple[OperatorCommand, ...] = (
             named("vhost"),
             option("--description", "what it applies to"),
             option("--tags", "tags, separated by commas"),
+            option("--default-queue-type", "classic, quorum or stream: of queues declared without a type"),
             flag("--tracing", text="enable message tracing"),
         ),
         body=_vhost,

@@ -13,6 +13,7 @@ from warren.cli.operator.lists import LISTS
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
 from warren.cli.operator.quarantine import QUARANTINE
+from warren.cli.operator.rabbitmq_commands import RABBITMQ_ONLY
 from warren.cli.operator.replicas import REPLICAS
 from warren.cli.operator.streams import STREAMS
 from warren.cli.operator.support_report import SUPPORT_REPORT
@@ -123,6 +124,8 @@ def add_commands(main: click.Group) -> None:
         (groups[command.group] if command.group else main).add_command(built(command))
         if command.known_as:
             main.add_command(built(command, is_known_as=True))
+    for command in RABBITMQ_ONLY:
+        main.add_command(built(command, is_known_as=True))
     groups["cluster"].add_command(recover)
     for name in UNSUPPORTED:
         main.add_command(unsupported_command(name))

@@ -15,7 +15,7 @@ from warren.cli.operator.columns import columns_of
 from warren.cli.operator.completion import name_completion
 from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
 from warren.cli.operator.management_client import Row, filled
-from warren.cli.operator.options import common_of, common_options, session_of
+from warren.cli.operator.options import common_of, common_options, node_before, rabbitmq_options, session_of
 from warren.cli.operator.session import Arguments, Session, value_at
 
 Run = Callable[[Session, Arguments], None]
@@ -63,6 +63,8 @@ class ListCommand(OperatorCommand):
     renamed: Mapping[str, str] = field(default_factory=dict)
     # Columns with a constant value, which the response does not contain.
     fixed: Mapping[str, str] = field(default_factory=dict)
+    # What rabbitmqctl says before the list, with the arguments in it.
+    says: str = ""
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
         chosen = click.Argument(["columns"], nargs=-1, metavar="[COLUMN]...")
@@ -77,7 +79,8 @@ class ListCommand(OperatorCommand):
         is_one = bool(self.within) and arguments[self.chosen_by] is not None
         path = filled(self.within if is_one else self.path, arguments)
         names = asked or (self.known_columns if is_known_as else ()) or self.columns
-        if session.is_json and not asked:
+        session.begin(self.says.format_map(arguments))
+        if session.is_json and not asked and not session.is_rabbitmq:
             session.print_json([_open(row) for row in self._rows(session, path, {}, arguments)])
             return
         paths = [self.renamed.get(name, name) for name in names]
@@ -169,8 +172,11 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
     """Return the click command, under its own name or that of rabbitmqctl."""
 
     def run(**given: Any) -> None:
-        common = common_of(click.get_current_context())
-        session = session_of(common)
+        context = click.get_current_context()
+        common = common_of(context)
+        if "node" in given and given["node"] is None:
+            given["node"] = node_before(context)
+        session = session_of(common, is_known_as=is_known_as)
         try:
             command.run(session, given | common | {"is_known_as": is_known_as})
         except ObjectNotFound as failure:
@@ -178,9 +184,13 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
         finally:
             session.api.close()
 
+    parameters = command.parameters(is_known_as=is_known_as)
+    if is_known_as:
+        own = {name for item in parameters for name in item.opts}
+        parameters += [item for item in rabbitmq_options() if own.isdisjoint(item.opts)]
     return click.Command(
         command.known_as if is_known_as else command.name,
-        params=[*command.parameters(is_known_as=is_known_as), *common_options(is_waiting=command.is_waiting)],
+        params=[*parameters, *common_options(is_waiting=command.is_waiting)],
         callback=run,
         help=command.text,
         hidden=is_known_as,

@@ -1,7 +1,14 @@
 """Commands that list objects, or show one."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+
 from warren.cli.operator.command_types import ListCommand, OperatorCommand, ShowCommand
+from warren.cli.operator.management_client import Row
 from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, named, option
+from warren.cli.operator.session import Arguments, Session
 
 _PERMISSIONS = ("configure", "write", "read")
 _POLICY = ("vhost", "name", "pattern", "apply-to", "definition", "priority")
@@ -11,12 +18,70 @@ _CHANNEL = {
     "connection": "connection_details.name",
     "messages_uncommitted": "messages_uncommitted",
 }
+# Columns of RabbitMQ's mirrored queues.
+_OF_MIRRORS = ("slave_pids", "synchronised_slave_pids", "recoverable_slaves")
+_WHERE = (
+    click.Option(["--online", "is_online"], is_flag=True, hidden=True, help="queues that are available"),
+    click.Option(
+        ["--offline", "is_offline"], is_flag=True, hidden=True, help="queues that are not available"
+    ),
+    click.Option(
+        ["--local", "is_local"], is_flag=True, hidden=True, help="queues whose leader is on this node"
+    ),
+)
+_GLOBAL = click.Option(["--global", "is_global"], is_flag=True, hidden=True, help="all limits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueList(ListCommand):
+    """Lists queues, with the options of rabbitmqctl for some of them."""
+
+    def _rows(
+        self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
+    ) -> list[Row]:
+        is_online, is_offline, is_local = (
+            arguments[name] for name in ("is_online", "is_offline", "is_local")
+        )
+        if not (is_online or is_offline or is_local):
+            return ListCommand._rows(self, session, path, query, arguments)
+        columns = f"{query['columns']},state,node" if query else ""
+        rows = ListCommand._rows(self, session, path, {"columns": columns} if columns else {}, arguments)
+        node = session.api.get("/overview", [("columns", "node")])["node"] if is_local else None
+        return [
+            row
+            for row in rows
+            if not (is_online or is_offline) or (row.get("state") == "down") == is_offline
+            if not is_local or row.get("node") == node
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitList(ListCommand):
+    """Lists limits: as rabbitmqctl does, those of one virtual host or user are one JSON object."""
+
+    def run(self, session: Session, arguments: Arguments) -> None:
+        if not session.is_rabbitmq:
+            ListCommand.run(self, session, arguments)
+            return
+        kind, chosen = self.chosen_by, arguments[self.chosen_by]
+        is_all = arguments["is_global"] or chosen is None
+        whose = f"all {kind}s" if is_all else f'{kind} "{chosen}"'
+        session.begin(f"Listing limits for {whose} ...")
+        found = session.api.rows(self.path, {}, session.progress)
+        rows = [row for row in found if is_all or row[kind] == chosen]
+        if is_all:
+            session.print_rows((kind, "limits"), [[row[kind], row["value"]] for row in rows])
+        else:
+            session.print_json_line(rows[0]["value"] if rows else {})
+
 
 LISTS: tuple[OperatorCommand, ...] = (
-    ListCommand(
+    QueueList(
         group="queues",
         name="list",
+        takes=_WHERE,
         known_as="list_queues",
+        says="Listing queues for vhost {vhost} ...",
         text="List queues.",
         path="/queues",
         within="/queues/{vhost}",
@@ -32,6 +97,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         ),
         known_columns=("name", "messages"),
         renamed={"pid": "node", "owner_pid": "owner_pid_details.name", "leader": "node"},
+        fixed=dict.fromkeys(_OF_MIRRORS, ""),
     ),
     ShowCommand(
         group="queues",
@@ -44,6 +110,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="exchanges",
         name="list",
         known_as="list_exchanges",
+        says="Listing exchanges for vhost {vhost} ...",
         text="List exchanges.",
         path="/exchanges",
         within="/exchanges/{vhost}",
@@ -61,6 +128,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="bindings",
         name="list",
         known_as="list_bindings",
+        says="Listing bindings for vhost {vhost}...",
         text="List bindings.",
         path="/bindings",
         within="/bindings/{vhost}",
@@ -92,6 +160,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="list",
         known_as="list_users",
+        says="Listing users ...",
         text="List users.",
         path="/users",
         columns=("name", "tags"),
@@ -103,6 +172,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="permissions",
         known_as="list_user_permissions",
+        says='Listing permissions for user "{user}" ...',
         text="List the permissions of a user.",
         path="/users/{user}/permissions",
         takes=(USER,),
@@ -112,6 +182,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="topic-permissions",
         known_as="list_user_topic_permissions",
+        says='Listing topic permissions for user "{user}" ...',
         text="List the topic permissions of a user.",
         path="/users/{user}/topic-permissions",
         takes=(USER,),
@@ -121,6 +192,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="vhosts",
         name="list",
         known_as="list_vhosts",
+        says="Listing vhosts ...",
         text="List virtual hosts.",
         path="/vhosts",
         columns=("name", "description", "tags", "messages"),
@@ -133,6 +205,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="permissions",
         name="list",
         known_as="list_permissions",
+        says='Listing permissions for vhost "{vhost}" ...',
         text="List permissions.",
         path="/permissions",
         within="/vhosts/{vhost}/permissions",
@@ -143,6 +216,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="topic-permissions",
         name="list",
         known_as="list_topic_permissions",
+        says='Listing topic permissions for vhost "{vhost}" ...',
         text="List topic permissions.",
         path="/topic-permissions",
         within="/vhosts/{vhost}/topic-permissions",
@@ -153,6 +227,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="policies",
         name="list",
         known_as="list_policies",
+        says='Listing policies for vhost "{vhost}" ...',
         text="List policies.",
         path="/policies",
         within="/policies/{vhost}",
@@ -169,6 +244,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="operator-policies",
         name="list",
         known_as="list_operator_policies",
+        says='Listing operator policy overrides for vhost "{vhost}" ...',
         text="List operator policies.",
         path="/operator-policies",
         within="/operator-policies/{vhost}",
@@ -185,6 +261,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list",
         known_as="list_parameters",
+        says='Listing runtime parameters for vhost "{vhost}" ...',
         text="List parameters of all components.",
         is_filtered=True,
         known_columns=("component", "name", "value"),
@@ -202,20 +279,22 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list-global",
         known_as="list_global_parameters",
+        says="Listing global runtime parameters ...",
         text="List global parameters.",
         path="/global-parameters",
         columns=("name", "value"),
     ),
-    ListCommand(
+    LimitList(
         group="limits",
         name="list",
         known_as="list_vhost_limits",
         text="List the limits of virtual hosts.",
+        takes=(_GLOBAL,),
         path="/vhost-limits",
         within="/vhost-limits/{vhost}",
         columns=("vhost", "value"),
     ),
-    ListCommand(
+    LimitList(
         group="limits",
         name="list-users",
         known_as="list_user_limits",
@@ -223,13 +302,14 @@ LISTS: tuple[OperatorCommand, ...] = (
         path="/user-limits",
         within="/user-limits/{user}",
         chosen_by="user",
-        takes=(option("--user", "only this user"),),
+        takes=(option("--user", "only this user"), _GLOBAL),
         columns=("user", "value"),
     ),
     ListCommand(
         group="connections",
         name="list",
         known_as="list_connections",
+        says="Listing connections ...",
         text="List connections.",
         path="/connections",
         within="/vhosts/{vhost}/connections",
@@ -248,6 +328,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="channels",
         name="list",
         known_as="list_channels",
+        says="Listing channels ...",
         text="List channels.",
         path="/channels",
         within="/vhosts/{vhost}/channels",
@@ -274,6 +355,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="consumers",
         name="list",
         known_as="list_consumers",
+        says="Listing consumers in vhost {vhost} ...",
         text="List consumers.",
         path="/consumers",
         within="/consumers/{vhost}",
@@ -299,6 +381,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="feature-flags",
         name="list",
         known_as="list_feature_flags",
+        says="Listing feature flags ...",
         text="List feature flags.",
         path="/feature-flags",
         columns=("name", "state", "stability", "provided_by"),

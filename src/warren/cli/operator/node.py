@@ -1,5 +1,7 @@
 """Commands for the node: its limits, its log, its settings, and login tests."""
 
+from typing import Any
+
 import click
 
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, Run
@@ -40,6 +42,8 @@ def _limit(resource: str, words: dict[str, str]) -> Run:
     return does
 
 
+# Bytes of the units that rabbitmq-diagnostics knows.
+_UNITS = {"bytes": 1, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000}
 _BOUNDS = {"memory": "above", "disk": "below"}
 
 
@@ -97,9 +101,19 @@ def _node(session: Session) -> Row:
 
 
 def _memory(session: Session, arguments: Arguments) -> None:
-    memory: Row = session.api.get(filled("/nodes/{node}/memory", _node(session)))["memory"]
-    total = memory.pop("total")
-    session.print_facts(memory | ({"total": total} if session.is_json else {"total": total["rss"]}))
+    memory: dict[str, Any] = session.api.get(filled("/nodes/{node}/memory", _node(session)))["memory"]
+    total: Any = memory.pop("total")
+    if session.is_json:
+        session.print_json(memory | {"total": total})
+        return
+    unit = _UNITS[arguments["unit"]]
+    facts = memory | {"total": total["rss"]}
+    if unit > 1:
+        facts = {
+            name: f"{size / unit:.4f} {arguments['unit']}" if isinstance(size, int) else size
+            for name, size in facts.items()
+        }
+    session.print_facts(facts)
 
 
 def _attempts(session: Session, arguments: Arguments) -> None:
@@ -173,6 +187,15 @@ NODE: tuple[OperatorCommand, ...] = (
         name="memory",
         known_as="memory_breakdown",
         text="Show memory use by category.",
+        takes=(
+            click.Option(
+                ["--unit"],
+                type=click.Choice(tuple(_UNITS), case_sensitive=False),
+                default="bytes",
+                show_default=True,
+                help="unit of the sizes",
+            ),
+        ),
         does=_memory,
     ),
     CustomCommand(

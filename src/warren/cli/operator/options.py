@@ -1,6 +1,7 @@
 """The options of every command: broker, user, and output format."""
 
 import os
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,34 +18,41 @@ REQUEST_TIMEOUT_S = 60.0
 # As rabbitmqctl waits for nodes.
 _WAITING_S = 300.0
 _COMMON = (
-    "uri", *TLS_OPTIONS, "timeout", "is_json", "formatter", "is_quiet", "is_silent",
+    "uri", *TLS_OPTIONS, "timeout", "is_json", "formatter", "is_quiet", "is_silent", "at_node",
 )  # fmt: skip
 
 
 def common_of(context: click.Context) -> Arguments:
     """Return the common options: those of the command, or those before it, as in `warren -q status`."""
     root = context.find_root()
-    return {
+    return {"at_node": node_before(context)} | {
         name: root.params[name] if _is_given(root, name) and not _is_given(context, name) else value
         for name, value in context.params.items()
         if name in _COMMON
     }
 
 
-def session_of(common: Arguments) -> Session:
-    """Create the session of a command with these options."""
+def session_of(common: Arguments, *, is_known_as: bool = False) -> Session:
+    """Create the session of a command with these options; `is_known_as`: with the output of rabbitmqctl."""
     formatter = "json" if common["is_json"] else common["formatter"]
     style = Style(
         formatter=formatter,
         is_quiet=common["is_quiet"] or common["is_silent"],
         has_headers=not common["is_silent"],
+        is_rabbitmq=is_known_as and not common["is_json"],
     )
     return Session(api_of(common, secret), style)
 
 
+def node_before(context: click.Context) -> str | None:
+    """Return the node of an option --node before the command, as in `rabbitmqctl -n NAME drain`."""
+    found: str | None = context.find_root().params.get("at_node")
+    return found
+
+
 def api_of(common: Arguments, ask_password: Callable[[str], str]) -> ManagementClient:
     """Create the client for the broker that the options name."""
-    target = target_of(common["uri"], os.environ, ask_password)
+    target = target_of(_uri_of(common), os.environ, ask_password)
     return ManagementClient(target, common["timeout"], tls_of(common))
 
 
@@ -64,7 +72,7 @@ def common_options(*, is_waiting: bool = False) -> list[click.Parameter]:
         click.Option(["--json", "is_json"], help="print JSON", **flag),
         click.Option(
             ["--formatter"],
-            type=click.Choice(("table", "tsv", "json")),
+            type=click.Choice(("table", "tsv", "csv", "pretty_table", "json")),
             default="table",
             show_default=True,
             help="output format",
@@ -76,6 +84,36 @@ def common_options(*, is_waiting: bool = False) -> list[click.Parameter]:
             **flag,
         ),
     ]
+
+
+def rabbitmq_options() -> list[click.Parameter]:
+    """Return the options of every command of rabbitmqctl that are about its way to the node."""
+    return [
+        click.Option(
+            ["-n", "--node", "at_node"],
+            metavar="NAME",
+            hidden=True,
+            help="node, whose host is asked over HTTP",
+        ),
+        *(
+            click.Option(names, is_flag=True, hidden=True, expose_value=False)
+            for names in (["-l", "--longnames"], ["--dry-run"], ["--print-stacktrace"])
+        ),
+        *(
+            click.Option([name], hidden=True, expose_value=False)
+            for name in ("--erlang-cookie", "--script-name")
+        ),
+    ]
+
+
+def _uri_of(common: Arguments) -> str:
+    """Return the address of the API; with --node NAME@HOST and no address, that of HOST."""
+    uri: str = common["uri"]
+    host = (common.get("at_node") or "").rpartition("@")[2]
+    own = socket.gethostname()
+    if uri != DEFAULT_URI or host in ("", "localhost", own, own.partition(".")[0], socket.getfqdn()):
+        return uri
+    return f"http://{f'[{host}]' if ':' in host else host}:15672"
 
 
 def _request_timeout() -> click.Option:

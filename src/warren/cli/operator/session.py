@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from warren.cli.operator.management_client import ManagementClient, Row
+from warren.cli.operator.rabbitmq_output import rabbitmq_lines
 from warren.cli.operator.text import aligned, cell_text
 
 Arguments = dict[str, Any]
@@ -25,6 +26,8 @@ class Style:
     formatter: str = "table"
     is_quiet: bool = False
     has_headers: bool = True
+    # True if the output is that of rabbitmqctl.
+    is_rabbitmq: bool = False
 
 
 class Session:
@@ -45,6 +48,16 @@ class Session:
         if not self._style.is_quiet and not self.is_json:
             click.echo(cell_text(text))
 
+    @property
+    def is_rabbitmq(self) -> bool:
+        """True if the output is that of rabbitmqctl."""
+        return self._style.is_rabbitmq
+
+    def begin(self, text: str) -> None:
+        """Print the line with which rabbitmqctl says what it does, where it does so."""
+        if self._style.is_rabbitmq and text and self._style.formatter in ("table", "pretty_table"):
+            self.say(text)
+
     def note(self, text: str) -> None:
         """Print a line to standard error."""
         if not self._style.is_quiet:
@@ -59,6 +72,9 @@ class Session:
 
     def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; `names` are its columns."""
+        if self._style.is_rabbitmq or self._style.formatter in ("csv", "pretty_table"):
+            _write(rabbitmq_lines(self._style.formatter, names, rows, has_headers=self._style.has_headers))
+            return
         if self.is_json:
             self.print_json([dict(zip(names, row, strict=True)) for row in rows])
             return
@@ -75,6 +91,10 @@ class Session:
             self.print_json(facts)
         else:
             _write(aligned([[name, cell_text(value)] for name, value in facts.items()]))
+
+    def print_json_line(self, value: object) -> None:
+        """Print `value` as one line of JSON, as rabbitmqctl prints limits."""
+        _write([json.dumps(value, separators=(",", ":"))])
 
     def print_json(self, value: object) -> None:
         """Print `value` as JSON; in ASCII, since names may contain control characters of terminals."""

@@ -47,19 +47,13 @@ UNSUPPORTED = {
     **dict.fromkeys(
         ("disable_auth_attempt_source_tracking", "enable_auth_attempt_source_tracking"), _SOURCES
     ),
-    "check_if_node_is_mirror_sync_critical": _NO_MIRRORS,
     "reclaim_quorum_memory": _STATUS,
     **dict.fromkeys(("add_replica", "delete_replica", "restart_stream"), _REPLICAS),
     "set_stream_retention_policy": _RETENTION,
     "wait": "use 'warren nodes await', which waits until the broker is running",
-    "is_booting": "a starting broker does not respond yet: use 'warren nodes await'",
-    "is_running": "use 'warren health running'",
     "suspend_listeners": "use 'warren cluster drain'",
     "resume_listeners": "use 'warren cluster revive'",
-    "check_port_connectivity": "'warren nodes listeners' lists the ports: try them from the clients",
     "consume_event_stream": "events are published to the exchange amq.rabbitmq.event: bind a queue to it",
-    "list_unresponsive_queues": "queues are not processes: an existing queue always responds",
-    "node_health_check": "deprecated: 'warren health --help' lists the health checks",
     "autocomplete": "use 'warren completion bash'",
 }  # fmt: skip
 

@@ -200,6 +200,7 @@ class BatchBuilder:
         batch.held = _taken(self._held)
         batch.settled = _taken(self._settled)
         batch.forgotten = _taken(self._forgotten)
+        batch.retreats = ()
         return batch
 
     def _take_reaches(self) -> tuple[Reach, ...]:

@@ -56,6 +56,7 @@ cdef class QuorumBatch(Value):
     cdef public tuple held
     cdef public tuple settled
     cdef public tuple forgotten
+    cdef public tuple retreats
 
 @cython.locals(
     enqueued=tuple, reaches=tuple, settled=tuple, data=bytearray, size=Py_ssize_t, at=Py_ssize_t, level=uint64_t,

@@ -8,6 +8,7 @@
     HOLD       │ position u64 │ count u32 │ hold u8              why it is not ready: see `HoldReason`
     SETTLE     │ position u64 │ count u32 │ size u64 │ reason u8
     FORGET     │ node u16 │ incarnation u64
+    RETREAT    │ position u64                              the reach goes back to it
 
 All integers are big-endian, and each position has its priority level in the highest byte. The items of
 ENQUEUE divide the messages of the entry, in their order; those of SETTLE are in order of position and do not
@@ -15,7 +16,7 @@ overlap. The order of the kinds is that in which they are applied: of a position
 settled, nothing is left. The time is that of the leader's clock (ms), and 0 if the message was ready at once.
 
 A change of this format has another version. Version 1, which is read, knows no hold but the quarantine; in
-versions 1 and 2 the rows of RETURN end before the time.
+versions 1 and 2 the rows of RETURN end before the time. Commands with a RETREAT have version 4, all others 3.
 """
 
 from collections.abc import Iterable
@@ -29,8 +30,10 @@ from warren.store.group_record import PositionRun, message_count_of
 from warren.store.packing import copied, put
 
 VERSION = 3
+# Of commands with a RETREAT.
+RETREAT_VERSION = 4
 
-_ENQUEUE, _REACH, _RETURN, _HOLD, _SETTLE, _FORGET = range(1, 7)
+_ENQUEUE, _REACH, _RETURN, _HOLD, _SETTLE, _FORGET, _RETREAT = range(1, 8)
 _SECTION = Layout(">BI")
 _LAYOUTS = {
     _ENQUEUE: Layout(">HQQI"),
@@ -39,6 +42,7 @@ _LAYOUTS = {
     _HOLD: Layout(">QIB"),
     _SETTLE: Layout(">QIQB"),
     _FORGET: Layout(">HQ"),
+    _RETREAT: Layout(">Q"),
 }
 _UNTIMED_RETURN = Layout(">QIII")
 _LEVEL_SHIFT = 56
@@ -218,7 +222,7 @@ def new_settled_run(level: int, first: int, count: int, size: int) -> SettledRun
 class QuorumBatch(Value):
     """The payload of one entry: the positions of its messages, and commands."""
 
-    __slots__ = ("enqueued", "forgotten", "held", "reaches", "returned", "runs", "settled")
+    __slots__ = ("enqueued", "forgotten", "held", "reaches", "retreats", "returned", "runs", "settled")
 
     def __init__(
         self,
@@ -230,6 +234,7 @@ class QuorumBatch(Value):
         held: tuple[HeldRun, ...] = (),
         settled: tuple[SettledRun, ...] = (),
         forgotten: tuple[Enqueuer, ...] = (),
+        retreats: tuple[Reach, ...] = (),
     ) -> None:
         self.runs = runs
         self.enqueued = enqueued
@@ -238,11 +243,13 @@ class QuorumBatch(Value):
         self.held = held
         self.settled = settled
         self.forgotten = forgotten
+        self.retreats = retreats
 
     def fields(self) -> tuple[object, ...]:
         """All fields, in the order of the constructor."""
         return (
-            self.runs, self.enqueued, self.reaches, self.returned, self.held, self.settled, self.forgotten
+            self.runs, self.enqueued, self.reaches, self.returned, self.held, self.settled, self.forgotten,
+            self.retreats,
         )  # fmt: skip
 
 
@@ -283,9 +290,12 @@ def encode(batch: QuorumBatch) -> bytes:
             at += _SETTLE_SIZE
     if batch.forgotten:
         at = _put_rows(data, at, _FORGET, [(each.node, each.incarnation) for each in batch.forgotten])
+    data[0] = _VERSION
+    if batch.retreats:
+        at = _put_rows(data, at, _RETREAT, [_retreat_row(each) for each in batch.retreats])
+        data[0] = RETREAT_VERSION
     if at == 1:
         return b""
-    data[0] = _VERSION
     return copied(data, size)
 
 
@@ -299,6 +309,7 @@ def _encoded_size(batch: QuorumBatch) -> int:
         + _section_size(batch.held, HOLD_SIZE)
         + _section_size(batch.settled, _SETTLE_SIZE)
         + _section_size(batch.forgotten, FORGET_SIZE)
+        + _section_size(batch.retreats, _REACH_SIZE)
     )
 
 
@@ -325,6 +336,10 @@ def _put_rows(data: bytearray, at: int, kind: int, rows: list[tuple[int, ...]]) 
 
 def _returned_row(run: ReturnedRun) -> tuple[int, ...]:
     return run.level << _LEVEL_SHIFT | run.first, run.count, run.failed, run.total, run.ready_at
+
+
+def _retreat_row(retreat: Reach) -> tuple[int, ...]:
+    return (retreat.level << _LEVEL_SHIFT | retreat.position,)
 
 
 def _held_row(run: HeldRun) -> tuple[int, ...]:
@@ -356,24 +371,27 @@ def _take(batch: QuorumBatch, kind: int, rows: list[tuple[int, ...]]) -> None:
         batch.settled = tuple([
             SettledRun(*_place(row[0]), row[1], size=row[2], reason=_REASONS[row[3]]) for row in rows
         ])  # fmt: skip
-    else:
-        assert kind == _FORGET, kind
+    elif kind == _FORGET:
         batch.forgotten = tuple([Enqueuer(row[0], row[1]) for row in rows])
+    else:
+        assert kind == _RETREAT, kind
+        batch.retreats = tuple([Reach(*_place(row[0])) for row in rows])
 
 
 def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
     """The fields of all items, by kind."""
-    hold_max = HOLD_MAX.get(commands[0])
+    version = commands[0]
+    hold_max = HOLD_MAX.get(VERSION if version == RETREAT_VERSION else version)
     if hold_max is None:
-        raise QuorumFormatError(0, f"commands of version {commands[0]}, where 1 to {VERSION} are known")
+        raise QuorumFormatError(0, f"commands of version {version}, where 1 to {RETREAT_VERSION} are known")
     found: dict[int, list[tuple[int, ...]]] = {}
     at, before = 1, 0
     while at < len(commands):
         if len(commands) - at < _SECTION.size:
             raise QuorumFormatError(at, "the commands end within a section")
         kind, count = _SECTION.unpack_from(commands, at)
-        layout = _UNTIMED_RETURN if kind == _RETURN and commands[0] < TIMED_VERSION else _LAYOUTS.get(kind)
-        if layout is None:
+        layout = _UNTIMED_RETURN if kind == _RETURN and version < TIMED_VERSION else _LAYOUTS.get(kind)
+        if layout is None or (kind == _RETREAT and version < RETREAT_VERSION):
             raise QuorumFormatError(at, f"unknown kind of command {kind}")
         if kind <= before or not count:
             raise QuorumFormatError(at, f"{count} commands of kind {kind} after those of kind {before}")
@@ -385,6 +403,8 @@ def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
         _check(kind, rows, first, layout.size, hold_max=hold_max)
     if not found:
         raise QuorumFormatError(1, "no command")
+    if version == RETREAT_VERSION and _RETREAT not in found:
+        raise QuorumFormatError(0, f"commands of version {version} without a retreat")
     return found
 
 

@@ -23,7 +23,15 @@ from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import BODY_ON_DISK, StoredMessage, body_size_of
 from warren.queues.queue import Delivery
 from warren.queues.quorum.batch_builder import BatchBuilder
-from warren.queues.quorum.batch_codec import Enqueuer, HoldReason, SettledRun, SettleReason, encode
+from warren.queues.quorum.batch_codec import (
+    Enqueuer,
+    HoldReason,
+    QuorumBatch,
+    Reach,
+    SettledRun,
+    SettleReason,
+    encode,
+)
 from warren.queues.quorum.pending_batch import PendingBatch, Waiting
 from warren.queues.quorum.raft_storage import new_quorum_payload
 from warren.replication.driver import RaftDriver
@@ -201,6 +209,25 @@ class GroupProposals:
             self._reach_asked[level] = logical + ahead
             self._room().raise_reach(level, logical + ahead)
             self._log.announce()
+
+    def retreat(self, positions: dict[int, int]) -> None:
+        """Have the reach of each level go back to its position in `positions`: nothing beyond was handed out.
+
+        Nothing at or above it may be delivered from now on.
+        """
+        if self.is_closed or not positions:
+            return
+        if not self._is_empty():
+            self._next_batch()
+        pending = PendingBatch()
+        pending.batch = QuorumBatch(
+            retreats=tuple(
+                [Reach(level, self._log.logical(level, positions[level])) for level in sorted(positions)]
+            )
+        )
+        self._batches.append(pending)
+        self._reach_asked.clear()
+        self._log.announce()
 
     def when_committed(self, callback: Callable[[], None]) -> None:
         """Call `callback` when everything that was proposed before is committed and applied.

@@ -12,7 +12,8 @@ returned messages end before the time at which they are ready.
 
 Invariants: the same batches lead to the same bytes: there is no clock, no policy and no consumer here. The
 numbers of an enqueuer follow one another, and a number is new once only. Nothing is known about a position
-that was settled. The reach of a level never goes back.
+that was settled. The reach of a level goes back only by a RETREAT, with which a leader ends that has handed
+out nothing at or above it.
 """
 
 from struct import Struct as Layout
@@ -109,6 +110,9 @@ class QuorumMachine:
                 returned.forget_half()
         for enqueuer in batch.forgotten:
             self._enqueuers.pop(enqueuer, None)
+        for retreat in batch.retreats:
+            if retreat.position < self.reach(retreat.level):
+                self._reach[retreat.level] = retreat.position
         return AppliedBatch(repeats) if repeats else _APPLIED
 
     def _enqueue(self, batch: QuorumBatch) -> tuple[PositionRun, ...]:

@@ -25,6 +25,7 @@ cdef class QuorumQueue(ClaimedQueue):
     cdef list _restoring
     cdef object _untrusted
     cdef bint _has_levels
+    cdef bint _is_retreating
     cdef public object ended
 
     @cython.locals(stored=StoredMessage, proposals=GroupProposals)

@@ -58,8 +58,8 @@ class QuorumQueue(ClaimedQueue):
     """A quorum queue with its only member on this node."""
 
     __slots__ = (
-        "_backlogs", "_has_levels", "_incarnation", "_membership", "_restoring", "_stores", "_untrusted",
-        "ended",
+        "_backlogs", "_has_levels", "_incarnation", "_is_retreating", "_membership", "_restoring", "_stores",
+        "_untrusted", "ended",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +85,8 @@ class QuorumQueue(ClaimedQueue):
         self._restoring: list[Callable[[], None]] = []
         # Whether there is more than priority level 0.
         self._has_levels = False
+        # True if nothing is delivered any more, since the node stops.
+        self._is_retreating = False
         super().__init__(name, vhost_name, host, settings)
 
     def attach_store(self, stores: Stores, number: int) -> None:
@@ -248,12 +250,35 @@ class QuorumQueue(ClaimedQueue):
         await self.claims.wait()
         group = self._group
         while group is not None and not (group.is_open and self._is_deliverable()):
+            if self._is_retreating:
+                return None
             self._want_reach()
             await Committed(group.proposals)
             if self.is_deleted:
                 raise NotFound(f"no queue '{self.name}' in vhost '{self.vhost_name}'")
         delivery = self.get(no_ack)
         return None if delivery is None else (delivery, self.message_count)
+
+    def stop_delivering(self, ended: Callable[[], None]) -> None:
+        """Deliver nothing any more, and have the group agree on what was never delivered: the node stops.
+
+        The reach is ahead of deliveries, so that otherwise whoever leads next would mark as redelivered what
+        no client has got.
+        """
+        group = self._group
+        if group is None or not group.is_open:
+            ended()
+            return
+        self._is_retreating = True
+        positions = {}
+        is_idle = group.proposals.is_idle
+        for level, backlog in self._backlogs.items():
+            # What is proposed may raise the reach.
+            if backlog.next_position < backlog.reach or not is_idle:
+                positions[level] = backlog.next_position
+            backlog.reach = 0
+        group.proposals.retreat(positions)
+        group.proposals.when_settled(ended)
 
     async def inspect(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers, as soon as the group has opened."""
@@ -279,6 +304,8 @@ class QuorumQueue(ClaimedQueue):
 
     def pump(self) -> None:
         """Deliver ready messages to ready consumers."""
+        if self._is_retreating:
+            return
         ClassicQueue.pump(self)
         if self._ready.count and self._consumers.count:
             self._want_reach()
@@ -428,6 +455,8 @@ class QuorumQueue(ClaimedQueue):
             level = run.level
             # The messages of a run are next to each other in the store as well.
             first, reach = group.stored(level, run.first), group.reach(level)
+            if self._is_retreating:
+                reach = 0
             end = first + run.count
             for position in range(first, end):
                 self._enter(messages[place], level, position < reach)
@@ -452,6 +481,8 @@ class QuorumQueue(ClaimedQueue):
         """Deliver what waited for the reach."""
         group = self._group
         assert group is not None
+        if self._is_retreating:
+            return
         for level, backlog in self._backlogs.items():
             backlog.reach = group.reach(level)
         if self._ready.count:

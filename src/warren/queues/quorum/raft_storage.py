@@ -16,7 +16,7 @@ from warren.limits_raft import CHANGE_MEMBERS_MAX
 from warren.model.first_items import drop_first
 from warren.model.message import StoredMessage
 from warren.model.value import Value
-from warren.queues.quorum.batch_codec import VERSION, QuorumBatch, decode
+from warren.queues.quorum.batch_codec import RETREAT_VERSION, VERSION, QuorumBatch, decode
 from warren.queues.quorum.recent_entries import RecentEntries
 from warren.queues.quorum.replica_messages import ReplicaMessages
 from warren.replication.raft.change import Configuration
@@ -37,7 +37,7 @@ from warren.store.group_record import (
 ALONE = Configuration(voters=(1,))
 _VERSION = 1
 # The versions of all that a quorum queue stores in the records of its group.
-PAYLOAD_VERSIONS = PayloadVersions(configuration=_VERSION, machine=VERSION, commands=VERSION)
+PAYLOAD_VERSIONS = PayloadVersions(configuration=_VERSION, machine=VERSION, commands=RETREAT_VERSION)
 _HEAD = Layout(">BBHHHH")
 _REPLICA = Layout(">I")
 

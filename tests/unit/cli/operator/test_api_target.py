@@ -1,5 +1,7 @@
 """The address and credentials of the management API, from options, environment and defaults."""
 
+from pathlib import Path
+
 import pytest
 
 from warren.blocking.http_target import HttpTarget
@@ -59,3 +61,15 @@ def test_a_malformed_uri_is_refused_without_showing_its_password(uri: str) -> No
 
 def test_no_representation_of_a_target_contains_the_password() -> None:
     assert "secret" not in repr(target_of("http://al:secret@host", {}, nobody))
+
+
+def test_the_default_user_of_a_container_is_that_of_its_health_checks(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from file\n")
+    named = {"RABBITMQ_DEFAULT_USER": "shop", "RABBITMQ_DEFAULT_PASS_FILE": str(tmp_path / "secret")}
+    target = target_of(DEFAULT_URI, named, nobody)
+    assert (target.user, target.password) == ("shop", "from file")
+    assert target_of(DEFAULT_URI, named | {"RABBITMQ_DEFAULT_PASS": "p"}, nobody).password == "p"
+    own = target_of(DEFAULT_URI, named | {"WARREN_USER": "guest"}, nobody)
+    assert (own.user, own.password) == ("guest", "guest")
+    with pytest.raises(Failure, match="RABBITMQ_DEFAULT_PASS_FILE: cannot read '/nosuch'"):
+        target_of(DEFAULT_URI, named | {"RABBITMQ_DEFAULT_PASS_FILE": "/nosuch"}, nobody)

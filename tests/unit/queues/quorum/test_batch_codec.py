@@ -9,6 +9,7 @@ from tests.seeds import SEEDS
 from tests.unit.queues.quorum.batches import BatchSource
 
 from warren.queues.quorum.batch_codec import (
+    RETREAT_VERSION,
     VERSION,
     Enqueue,
     Enqueuer,
@@ -41,7 +42,7 @@ BATCH = QuorumBatch(
 
 
 def changed(batch: QuorumBatch, **changes: Any) -> QuorumBatch:
-    names = ("runs", "enqueued", "reaches", "returned", "held", "settled", "forgotten")
+    names = ("runs", "enqueued", "reaches", "returned", "held", "settled", "forgotten", "retreats")
     return QuorumBatch(**dict(zip(names, batch.fields(), strict=True)) | changes)
 
 
@@ -79,6 +80,14 @@ def test_version_3_is_read_and_written_as_it_was() -> None:
     assert encode(BATCH) == stored
 
 
+def test_commands_with_a_retreat_have_version_4() -> None:
+    batch = changed(BATCH, retreats=(Reach(0, 65), Reach(9, 7)))
+    encoded = encode(batch)
+    assert encoded[0] == RETREAT_VERSION
+    assert encoded.endswith(commands("07 00000002 00 00000000000041 09 00000000000007"))
+    assert decode(encoded, RUNS) == batch
+
+
 def test_version_2_is_read() -> None:
     stored = commands((FIXTURES / "batch-2.hex").read_text())
     assert decode(stored, RUNS) == UNTIMED
@@ -103,8 +112,10 @@ def test_each_place_at_which_commands_can_be_cut_is_refused_or_loses_whole_secti
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("04", "byte 0: commands of version 4, where 1 to 3 are known"),
-        ("00", "byte 0: commands of version 0, where 1 to 3 are known"),
+        ("05", "byte 0: commands of version 5, where 1 to 4 are known"),
+        ("00", "byte 0: commands of version 0, where 1 to 4 are known"),
+        ("03 07 00000001 0000000000000001", "byte 1: unknown kind of command 7"),
+        ("04 02 00000001 0000000000000001", "byte 0: commands of version 4 without a retreat"),
         ("01", "byte 1: no command"),
         ("01 07 00000001", "byte 1: unknown kind of command 7"),
         ("01 00 00000001", "byte 1: unknown kind of command 0"),

@@ -131,11 +131,18 @@ def test_beyond_the_bound_the_enqueuer_with_the_lowest_incarnation_is_forgotten(
 # --- reach -------------------------------------------------------------------------------------------
 
 
-def test_the_reach_of_a_level_never_goes_back(machine: QuorumMachine) -> None:
+def test_a_lower_reach_does_not_take_the_reach_of_a_level_back(machine: QuorumMachine) -> None:
     for position, reach in ((64, 64), (32, 64), (128, 128)):
         machine.apply(QuorumBatch(reaches=(Reach(2, position),)))
         assert machine.reach(2) == reach
     assert machine.reach(0) == 0
+
+
+def test_a_retreat_lowers_the_reach_and_never_raises_it(machine: QuorumMachine) -> None:
+    machine.apply(QuorumBatch(reaches=(Reach(0, 64), Reach(2, 64))))
+    machine.apply(QuorumBatch(retreats=(Reach(0, 1), Reach(2, 100), Reach(3, 5))))
+    assert [machine.reach(level) for level in (0, 2, 3)] == [1, 64, 0]
+    assert QuorumMachine.decode(machine.encode()).reach(0) == 1
 
 
 # --- messages that came back -------------------------------------------------------------------------

@@ -148,3 +148,35 @@ def test_a_message_does_not_overtake_one_of_a_higher_priority_that_waits_for_its
     queue.add_consumer(reader)
     disk.write()
     assert reader.bodies == [b"high", b"low"]
+
+
+def test_nothing_is_delivered_any_more_when_the_node_stops() -> None:
+    disk, reader = Disk(), Reader()
+    queue = QuorumQueue("q", "/", Host(), QueueSettings(), incarnation=Incarnation(1, 1))
+    disk.keep(queue)
+    for body in "abc":
+        queue.publish(sent(body, delivery_mode=2), None, 0)
+    disk.write()
+    assert got(queue, disk).message.body == b"a"
+    ended: list[bool] = []
+    queue.stop_delivering(lambda: ended.append(True))
+    assert not ended
+    queue.add_consumer(reader)
+    queue.publish(sent("d", delivery_mode=2), None, 0)
+    disk.write()
+    # The reach that was agreed on before is not used any more.
+    assert (ended, reader.bodies, queue.message_count) == ([True], [], 3)
+    fetched: list[object] = []
+
+    async def fetch() -> None:
+        fetched.append(await queue.fetch(False))
+
+    drive(fetch())
+    assert fetched == [None]
+
+
+def test_a_queue_in_memory_has_nothing_to_agree_on_when_the_node_stops() -> None:
+    queue = QuorumQueue("q", "/", Host(), QueueSettings(), incarnation=Incarnation(1, 1))
+    ended: list[bool] = []
+    queue.stop_delivering(lambda: ended.append(True))
+    assert ended == [True]
