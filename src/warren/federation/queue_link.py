@@ -135,7 +135,7 @@ class QueueLink:
 class _QueueRun:
     """One run of a link: its window, and its consumer at the upstream."""
 
-    __slots__ = ("_demand", "_is_acknowledged", "_run", "_upstream", "_window")
+    __slots__ = ("_consumed_count", "_demand", "_is_acknowledged", "_run", "_upstream", "_window")
 
     def __init__(self, upstream: Upstream, demand: Demand, run: LinkRun) -> None:
         self._upstream = upstream
@@ -143,6 +143,7 @@ class _QueueRun:
         self._run = run
         self._window = PullWindow(upstream.prefetch_count)
         self._is_acknowledged = upstream.ack_mode != AckMode.NO_ACK
+        self._consumed_count = 0
 
     def set_reuse(self, may_reuse: bool) -> None:
         """Say whether messages that are equal to the last one need no decision of their own."""
@@ -164,7 +165,7 @@ class _QueueRun:
             return
         upstream = self._upstream
         if was_consuming:
-            channel.send(methods.BasicCancel(upstream.consumer_tag, True))
+            channel.send(methods.BasicCancel(self._consumer_tag(), True))
         if self._window.size == PAUSED:
             # From a cancel for want of consumers until the next consume.
             self._run.forwarder.is_returning = self._is_acknowledged and not self._demand.has_consumer()
@@ -172,15 +173,26 @@ class _QueueRun:
         self._run.forwarder.is_returning = False
         if self._is_acknowledged:
             drive(self._limit(self._window.size))
+        self._consumed_count += 1
         channel.send(
             methods.BasicConsume(
                 queue=upstream.queue,
-                consumer_tag=upstream.consumer_tag,
+                consumer_tag=self._consumer_tag(),
                 no_ack=not self._is_acknowledged,
                 no_wait=True,
                 arguments=_ARGUMENTS,
             )
         )
+
+    def _consumer_tag(self) -> str:
+        """The tag of the last consumer, which no other has had on this channel.
+
+        A quorum queue of RabbitMQ numbers the deliveries of a cancelled consumer on, under its tag, until all
+        are settled. A new consumer with that tag misses the first numbers, and 3.10.8 ends the channel with
+        541 when it looks for them (measured).
+        """
+        tag, count = self._upstream.consumer_tag, self._consumed_count
+        return tag if count == 1 else f"{tag}-{count}"
 
     async def _limit(self, prefetch_count: int) -> None:
         """Set the prefetch of the next consumer; a refusal ends the channel, which ends the run."""

@@ -162,7 +162,18 @@ def test_the_prefetch_of_a_fast_consumer_grows_to_that_of_the_upstream() -> None
     site = Site(prefetch_count=50).start()
     site.consume(no_ack=True)
     site.publish(1000)
-    assert site.consumers_there() == [("federation-link-u", -1, 50)]
+    assert [one[1:] for one in site.consumers_there()] == [(-1, 50)]
+
+
+def test_no_consumer_has_the_tag_of_one_that_was_cancelled_with_deliveries() -> None:
+    site = Site(prefetch_count=4).start()
+    tags = {tag for tag, _, _ in site.consumers_there()}
+    consumer = site.consume(no_ack=True)
+    for _ in range(3):
+        tags |= {tag for tag, _, _ in site.consumers_there()}
+        site.publish(4)
+        consumer.receive()
+    assert tags == {"federation-link-u", "federation-link-u-3"}
 
 
 def test_a_slow_consumer_has_few_messages_brought_for_each_that_it_acknowledges() -> None:
