@@ -53,7 +53,7 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
 @config.command()
 @click.argument("file")
 def check(file: str) -> None:
-    """Check whether FILE is valid, and list its keys that have no effect.
+    """Check whether FILE is valid, and say of each of its keys whether it has an effect.
 
     RabbitMQ's advanced.config is checked with it, if it is beside FILE.
     """
@@ -64,10 +64,19 @@ def check(file: str) -> None:
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
+    effects = [(entry, reason) for entry, reason in found.effects() if entry.place.startswith(file)]
+    lines = [
+        f"{entry.place}: {entry.key} has " + (f"no effect: {reason}" if reason else "an effect")
+        for entry, reason in effects
+    ]
     for warning in (*found.warnings, *static.warnings, *of_cluster):
-        click.echo(f"warning: {warning}", err=True)
-    given = sum(row.origin.startswith(file) for row in effective_settings(found))
-    click.echo(f"{file}: valid; settings in it: {given}")
+        if warning not in lines:
+            click.echo(f"warning: {warning}", err=True)
+    for line in lines:
+        click.echo(line)
+    click.echo(
+        f"{file}: valid; {sum(not reason for _, reason in effects)} of {len(effects)} keys have an effect"
+    )
 
 
 def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:

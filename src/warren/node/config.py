@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -30,6 +31,8 @@ _OTHER_VARIABLES = frozenset((
 _VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # Prefix of an encrypted value, which only RabbitMQ can decrypt.
 _ENCRYPTED = "encrypted:"
+# The likeness of two words, of at most 1, from which one is the other with a spelling mistake.
+_MISSPELT = 0.85
 
 # Settings of Warren that were renamed; the old key still works, with a warning.
 DEPRECATED_KEYS = {"login_failures.free": "login_failures.allowed"}
@@ -40,6 +43,10 @@ _ALIASES = {
     "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
     "disk_free_limit": "disk_free_limit.absolute",
     "log.level": "log.default.level",
+    "max_connections": settings.CONNECTIONS_MAX.key,
+    "max_channels_per_connection": settings.CHANNELS.key,
+    "inet_dist_listen_min": cluster_settings.DISTRIBUTION_PORT.key,
+    "inet_dist_listen_max": "distribution.listener.port_range.max",
     **DEPRECATED_KEYS,
 }
 
@@ -56,6 +63,8 @@ class Config:
         self.files: tuple[str, ...] = ()
         # What RabbitMQ's advanced.config contains.
         self.advanced = AdvancedConfig()
+        # Each entry in order, with the reason why its key has no effect; empty if it has.
+        self._entries: list[tuple[ConfigEntry, str]] = []
         # Reads the whole configuration again.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
@@ -83,8 +92,17 @@ class Config:
         entry = self._given.get(key)
         return "" if entry is None else entry.place
 
+    def effects(self) -> list[tuple[ConfigEntry, str]]:
+        """Return each key that is given, in order, with the reason why it has no effect; empty if it has."""
+        found = []
+        for entry, reason in self._entries:
+            last = self.place(_ALIASES.get(entry.key, entry.key))
+            found.append((entry, reason or (f"{last} overrides it" if last != entry.place else "")))
+        return found
+
     def _assign(self, entry: ConfigEntry) -> None:
         key = _ALIASES.get(entry.key, entry.key)
+        reason = ""
         if entry.key in DEPRECATED_KEYS:
             self.warnings.append(f"{entry.place}: {entry.key} is deprecated: use {key}")
         self._given[key] = entry
@@ -96,10 +114,12 @@ class Config:
         elif (family := _family(key)) is not None:
             name = key[len(family.key) + 1 :].replace("\\.", ".")
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
-        elif (reason := no_effect.reason_of(key)) is not None:
-            self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
         else:
-            raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+            reason = no_effect.reason_of(key) or ""
+            if not reason:
+                raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+            self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
+        self._entries.append((entry, reason))
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
@@ -193,8 +213,20 @@ def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> obj
 def _suggestion(key: str) -> str:
     if any(family.key == key for family in _FAMILIES):
         return f", only '{key} = none' or keys such as '{key}.1'"
-    close = get_close_matches(key, _SETTINGS, n=1)
+    close = get_close_matches(key, filter(partial(_is_misspelt, key), _SETTINGS), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _is_misspelt(key: str, known: str) -> bool:
+    """True if `key` is `known` with a mistake in one of its parts.
+
+    One whose other parts differ is about something else, however alike it looks: TLS of another port.
+    """
+    parts, known_parts = key.split("."), known.split(".")
+    if len(parts) != len(known_parts):
+        return False
+    wrong = [(one, other) for one, other in zip(parts, known_parts, strict=True) if one != other]
+    return len(wrong) == 1 and SequenceMatcher(None, *wrong[0]).ratio() >= _MISSPELT
 
 
 def _variable(key: str) -> str:

@@ -148,14 +148,19 @@ def test_without_configuration_nothing_is_changed() -> None:
     assert run("show", "--changed").stdout == ""
 
 
-def test_a_valid_file_passes_the_check_with_its_warnings(file: str) -> None:
-    checked = run("check", file)
+def test_a_check_says_of_each_key_whether_it_has_an_effect(tmp_path: Path) -> None:
+    path = tmp_path / "warren.conf"
+    path.write_text("heartbeat = 30\nhipe_compile = true\nmax_connections = 5\nheartbeat = 40\n")
+    checked = run("check", str(path))
     assert checked.exit_code == 0
-    assert (
-        f"warning: {file}:4: hipe_compile has no effect: it configures Erlang, which Warren does not use"
-        in checked.output
-    )
-    assert f"{file}: valid; settings in it: 3" in checked.output
+    assert checked.stdout.splitlines() == [
+        f"{path}:1: heartbeat has no effect: {path}:4 overrides it",
+        f"{path}:2: hipe_compile has no effect: it configures Erlang, which Warren does not use",
+        f"{path}:3: max_connections has an effect",
+        f"{path}:4: heartbeat has an effect",
+        f"{path}: valid; 2 of 4 keys have an effect",
+    ]
+    assert checked.stderr == ""
 
 
 def test_an_invalid_file_is_refused_with_its_line(tmp_path: Path) -> None:
