@@ -60,7 +60,13 @@ from warren.node.log_exchange import LogExchangeHandler
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.node_identity import NodeIdentity
 from warren.node.quarantine import finish_removals
-from warren.node.queue_settings import GROUP_SIZE, LEADER_LOCATOR, MASTER_LOCATOR, RELAXED_CHECKS
+from warren.node.queue_settings import (
+    DEFAULT_TYPE,
+    GROUP_SIZE,
+    LEADER_LOCATOR,
+    MASTER_LOCATOR,
+    RELAXED_CHECKS,
+)
 from warren.node.storage import Storage
 from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
 from warren.node.timed_proposals import TimedProposals
@@ -483,6 +489,7 @@ class Broker:
     def _locators(self) -> QueueLocators:
         config = self._config
         return QueueLocators(
+            default_type=config.get(DEFAULT_TYPE),
             leader=config.get(LEADER_LOCATOR),
             master=config.get(MASTER_LOCATOR),
             group_size=config.get(GROUP_SIZE),

@@ -89,7 +89,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
         "anonymous_login_pass", "channel_max_per_node", "vhost_max", "exchange_max", "default_limits",
-        "default_policies", "default_queue_type", "default_users",
+        "default_policies", "default_users",
     ),
     "the node listens when everything is recovered": ("listeners.startup_delay",),
     "passwords are not kept in memory in clear": ("credentials_obfuscation",),

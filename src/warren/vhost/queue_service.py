@@ -272,7 +272,7 @@ class QueueService(Generic[Q]):
         vhost = self._metadata.vhost(self._vhost)
         if vhost is None:
             raise NotFound(f"no vhost '{self._vhost}'")
-        arguments = _with_default_type(vhost, method)
+        arguments = _with_default_type(vhost.default_queue_type or self._locators.default_type, method)
         queue = self._name(self._declared_name(stripped(method.queue), arguments))
         requester.authorizer.check_configure(queue)
         command = DeclareQueue(
@@ -426,10 +426,9 @@ def _check_dead_letter_key(
         requester.authorizer.check_topic_write(name, key)
 
 
-def _with_default_type(vhost: VhostMetadata, method: methods.QueueDeclare) -> Arguments:
-    """The arguments of `method`, with the vhost's default queue type if none is given and it is possible."""
-    default = vhost.default_queue_type
-    if default is None or QUEUE_TYPE in method.arguments:
+def _with_default_type(default: str, method: methods.QueueDeclare) -> Arguments:
+    """The arguments of `method`, with the type `default` if none is given and the queue can be of it."""
+    if not default or QUEUE_TYPE in method.arguments:
         return method.arguments
     is_transient = method.exclusive or method.auto_delete or not method.durable
     if default != "classic" and is_transient:
