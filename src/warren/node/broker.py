@@ -28,6 +28,7 @@ from warren.limits import (
 )
 from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
+from warren.metadata.bounds import ConfiguredBounds
 from warren.metadata.commands import (
     INTERNAL_USER,
     OPERATOR,
@@ -51,7 +52,7 @@ from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import PasswordHash
 from warren.model.nesting import is_deeper
 from warren.model.turn import Turn
-from warren.node import ldap_config, log_exchange, settings
+from warren.node import ldap_config, limit_settings, log_exchange, settings
 from warren.node.audit_log import AuditLog
 from warren.node.authentication import authenticator, is_backend_configured
 from warren.node.config import Config
@@ -215,6 +216,7 @@ class Broker:
 
     def _new_server(self, refusal_check: RefusalCheck) -> Server:
         """Create what all connections of the broker share, with its authentication and its limits."""
+        self.metadata.bounds = _bounds(self._config)
         return Server(
             AdmissionControl(
                 self.metadata,
@@ -354,6 +356,8 @@ class Broker:
             message_size_max=config.get(settings.MESSAGE_SIZE),
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
             consumers_per_channel_max=config.get(settings.CHANNEL_CONSUMERS),
+            channels_max=config.get(limit_settings.NODE_CHANNELS),
+            transaction_publishes_max=config.get(limit_settings.TRANSACTION_PUBLISHES),
             event_vhost=config.get(settings.EVENT_VHOST),
         )
 
@@ -514,6 +518,14 @@ class Broker:
             raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
         except DefinitionsError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+
+
+def _bounds(config: Config) -> ConfiguredBounds:
+    return ConfiguredBounds(
+        vhosts=config.get(limit_settings.VHOSTS),
+        queues=config.get(limit_settings.QUEUES),
+        exchanges=config.get(limit_settings.EXCHANGES),
+    )
 
 
 def _after(pause_ms: int, action: Callable[[], None]) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-from warren.node import advanced_config, cluster_settings, config_file, no_effect, settings
+from warren.node import advanced_config, cluster_settings, config_file, limit_settings, no_effect, settings
 from warren.node.advanced_config import AdvancedConfig
 from warren.node.all_settings import ALL
 from warren.node.config_file import ConfigEntry, ConfigError
@@ -45,6 +45,7 @@ _ALIASES = {
     "log.level": "log.default.level",
     "max_connections": settings.CONNECTIONS_MAX.key,
     "max_channels_per_connection": settings.CHANNELS.key,
+    "exchange_max": limit_settings.EXCHANGES.key,
     "inet_dist_listen_min": cluster_settings.DISTRIBUTION_PORT.key,
     "inet_dist_listen_max": "distribution.listener.port_range.max",
     **DEPRECATED_KEYS,

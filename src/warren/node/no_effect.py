@@ -46,7 +46,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "clusters of Warren do not have it": (
         "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "raft", "quorum_queue", "aws",
-        "cluster_queue_limit", "cluster_exchange_limit", "cluster_tags", "node_tags",
+        "cluster_tags", "node_tags",
     ),
     "the message store is a different one": (
         "classic_queue", "message_store_shutdown_timeout", "queue_index_embed_msgs_below",
@@ -88,12 +88,11 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
-        "anonymous_login_pass", "channel_max_per_node", "vhost_max", "exchange_max", "default_limits",
+        "anonymous_login_pass", "default_limits",
         "default_policies", "default_users",
     ),
     "the node listens when everything is recovered": ("listeners.startup_delay",),
     "passwords are not kept in memory in clear": ("credentials_obfuscation",),
-    "the number of publishes in a transaction is not limited": ("channel_tx_message_max",),
     "AMQP 1.0 is not supported": (
         "amqp1_0", "amqp10_client", "session_max_per_connection", "link_max_per_session",
     ),
