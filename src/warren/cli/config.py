@@ -11,11 +11,13 @@ from msgspec.structs import asdict
 
 from warren.cli.sections import SectionedGroup
 from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags
+from warren.metadata.users import PasswordHash
 from warren.node.cluster_config import check_cluster
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
 from warren.node.static_shovels import static_shovels
+from warren.node.vhost_defaults import vhost_defaults
 
 # The exit status of `warren serve` for a configuration error.
 _REFUSED = 1
@@ -61,6 +63,7 @@ def check(file: str) -> None:
     try:
         static = static_shovels(found)
         of_cluster = check_cluster(found)
+        of_vhosts = vhost_defaults(found, _no_hash).warnings
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
@@ -69,7 +72,7 @@ def check(file: str) -> None:
         f"{entry.place}: {entry.key} has " + (f"no effect: {reason}" if reason else "an effect")
         for entry, reason in effects
     ]
-    for warning in (*found.warnings, *static.warnings, *of_cluster):
+    for warning in (*found.warnings, *static.warnings, *of_cluster, *of_vhosts):
         if warning not in lines:
             click.echo(f"warning: {warning}", err=True)
     for line in lines:
@@ -85,6 +88,11 @@ def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
+
+
+def _no_hash(_: str) -> PasswordHash:
+    """The hash of a password that is only checked."""
+    return PasswordHash(b"", "")
 
 
 def _line(row: EffectiveSetting) -> str:

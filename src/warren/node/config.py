@@ -85,12 +85,12 @@ class Config:
 
     def given(self, key: str) -> str | None:
         """Return the text that was given for `key`; None if it is not set."""
-        entry = self._given.get(key)
+        entry = self._given.get(_plain(key))
         return None if entry is None else entry.value
 
     def place(self, key: str) -> str:
         """Return where `key` is set: a line of a file, a variable or a flag; empty if it is not set."""
-        entry = self._given.get(key)
+        entry = self._given.get(_plain(key))
         return "" if entry is None else entry.place
 
     def effects(self) -> list[tuple[ConfigEntry, str]]:
@@ -106,14 +106,14 @@ class Config:
         reason = ""
         if entry.key in DEPRECATED_KEYS:
             self.warnings.append(f"{entry.place}: {entry.key} is deprecated: use {key}")
-        self._given[key] = entry
+        self._given[_plain(key)] = entry
         setting = _SETTINGS.get(key)
         if isinstance(setting, Setting):
             self._values[setting.key] = _parse(setting, entry)
         elif isinstance(setting, Family) and entry.value.lower() == "none":
             self._families[setting.key] = {}
         elif (family := _family(key)) is not None:
-            name = key[len(family.key) + 1 :].replace("\\.", ".")
+            name = _plain(key[len(family.key) + 1 :])
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
         else:
             reason = no_effect.reason_of(key) or ""
@@ -228,6 +228,11 @@ def _is_misspelt(key: str, known: str) -> bool:
         return False
     wrong = [(one, other) for one, other in zip(parts, known_parts, strict=True) if one != other]
     return len(wrong) == 1 and SequenceMatcher(None, *wrong[0]).ratio() >= _MISSPELT
+
+
+def _plain(key: str) -> str:
+    """`key` without the backslash before a dot that is a part of a name."""
+    return key.replace("\\.", ".")
 
 
 def _variable(key: str) -> str:

@@ -88,8 +88,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
-        "anonymous_login_pass", "default_limits",
-        "default_policies", "default_users",
+        "anonymous_login_pass",
     ),
     "the node listens when everything is recovered": ("listeners.startup_delay",),
     "passwords are not kept in memory in clear": ("credentials_obfuscation",),

@@ -7,14 +7,23 @@ import pytest
 from click.testing import CliRunner, Result
 
 from warren.cli.config import config
-from warren.node import cluster_settings, settings
+from warren.node import cluster_settings, settings, vhost_settings
 from warren.node.all_settings import ALL
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue, OneOf
 
 # Each file has every sixteenth setting: a file for each of them takes seconds.
 GROUPS = 16
-OF_CLUSTERS = [one for one in vars(cluster_settings).values() if isinstance(one, (Setting, Family))]
+# Which have several keys, and values that depend on each other.
+DEPENDENT = [
+    settings.STATIC_SHOVELS,
+    *(
+        one
+        for module in (cluster_settings, vhost_settings)
+        for one in vars(module).values()
+        if isinstance(one, (Setting, Family))
+    ),
+]
 
 
 @pytest.fixture
@@ -89,8 +98,7 @@ def test_shown_settings_are_a_valid_file(tmp_path: Path, group: int) -> None:
     changed = {
         setting.key + (".1" if isinstance(setting, Family) else ""): setting
         for setting in ALL[group::GROUPS]
-        # Which have several keys, and values that depend on each other.
-        if setting is not settings.STATIC_SHOVELS and setting not in OF_CLUSTERS
+        if setting not in DEPENDENT
     }
     path = tmp_path / "warren.conf"
     path.write_text("".join(f'{key} = "{chosen(setting)}"\n' for key, setting in changed.items()))

@@ -104,6 +104,26 @@ def test_queues_are_of_the_default_type_unless_they_or_their_vhost_say_otherwise
     asyncio.run(work())
 
 
+def test_new_vhosts_get_the_configured_users_policies_and_limits() -> None:
+    async def work() -> None:
+        entries = {
+            "default_users.alice.password": "guest",
+            "default_policies.operator.short.max_length": "7",
+            "default_limits.vhosts.1.max_queues": "10",
+        }
+        broker = make(**entries)
+        await broker.proposals.propose(PutVhost(name="v"))
+        await broker.proposals.propose(PutVhost(name="v", description="again"))
+        for name in ("/", "v"):
+            vhost = broker.metadata.vhosts.by_name[name]
+            assert vhost.operator_policies.by_name["short"].definition == {"max-length": 7}
+            assert vhost.limit("max-queues") == 10
+            assert connect(broker, name, "alice").is_open
+        await broker.close()
+
+    asyncio.run(work())
+
+
 def test_only_the_published_password_has_a_published_hash() -> None:
     async def work() -> None:
         hashes = []

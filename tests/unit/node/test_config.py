@@ -212,6 +212,7 @@ def test_the_value_none_empties_a_family() -> None:
     assert config.family(settings.TCP) == {}
     config = Config([ConfigEntry(r"loopback_users.a\.b", "true", "x")])
     assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
+    assert config.place("loopback_users.a.b") == "x"
 
 
 def test_every_setting_has_a_description_and_a_unique_key() -> None:
