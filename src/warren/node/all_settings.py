@@ -1,13 +1,27 @@
 """All settings, of the modules that declare them, in the order of their declaration."""
 
-from warren.node import cluster_settings, limit_settings, queue_settings, settings, vhost_settings
+from warren.node import (
+    access_settings,
+    cluster_settings,
+    limit_settings,
+    queue_settings,
+    settings,
+    vhost_settings,
+)
 from warren.node.setting_types import Family, HttpPortKeys, Setting, SocketKeys, TlsKeys
 
 # Each setting once, although some have two names in their module.
 ALL: tuple[Setting[object] | Family[object], ...] = tuple(
     {
         one.key: one
-        for module in (settings, vhost_settings, limit_settings, cluster_settings, queue_settings)
+        for module in (
+            settings,
+            access_settings,
+            vhost_settings,
+            limit_settings,
+            cluster_settings,
+            queue_settings,
+        )
         for value in vars(module).values()
         for one in (value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys)) else (value,))
         if isinstance(one, (Setting, Family))

@@ -111,14 +111,14 @@ REASONS: dict[str, tuple[str, ...]] = {
     "everybody may read the reference of the HTTP API": ("management.require_auth_for_api_reference",),
     "every file of definitions is read as JSON": ("management.definitions",),
     "a session of the web interface has a random token": ("management.credential_encryption_secret",),
-    "users whose rights allow it may change policies and replicas": ("management.restrictions",),
-    "metrics can be read without a login": ("prometheus.authentication",),
+    "users whose rights allow it may change the replicas of a quorum queue": (
+        "management.restrictions.quorum_queue_replica_operations",
+    ),
     "set prometheus.tcp.ip and prometheus.tcp.port instead": ("prometheus.tcp.listener",),
     "the HTTP server has fixed limits": (
         "management.headers", "management.http", "management.ssl.backlog", "management.ssl.shutdown_timeout",
         "management.tcp.shutdown_timeout", "prometheus.ssl.backlog", "prometheus.ssl.shutdown_timeout",
-        "prometheus.tcp.shutdown_timeout", "management.ssl.max_connections", "management.tcp.max_connections",
-        "prometheus.ssl.max_connections", "prometheus.tcp.max_connections",
+        "prometheus.tcp.shutdown_timeout",
     ),
     "metrics are compressed if the client accepts it": ("prometheus.ssl.compress", "prometheus.tcp.compress"),
     "users log in to the web interface with a name and password": (
