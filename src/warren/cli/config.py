@@ -67,7 +67,8 @@ def check(file: str) -> None:
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
-    effects = [(entry, reason) for entry, reason in found.effects() if entry.place.startswith(file)]
+    files = tuple(name for name in (file, found.advanced.file) if name)
+    effects = [(entry, reason) for entry, reason in found.effects() if entry.place.startswith(files)]
     lines = [
         f"{entry.place}: {entry.key} has " + (f"no effect: {reason}" if reason else "an effect")
         for entry, reason in effects

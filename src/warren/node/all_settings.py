@@ -27,3 +27,10 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
         if isinstance(one, (Setting, Family))
     }.values()
 )
+BY_KEY: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in ALL}
+FAMILIES = tuple(setting for setting in ALL if isinstance(setting, Family))
+
+
+def family_of(key: str) -> Family[object] | None:
+    """The family of `key`, such as `listeners.tcp` of `listeners.tcp.default`; None if it has none."""
+    return next((family for family in FAMILIES if key.startswith(family.key + ".")), None)

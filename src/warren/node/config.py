@@ -9,8 +9,8 @@ from typing import TypeVar, cast
 
 from warren.node import advanced_config, cluster_settings, config_file, limit_settings, no_effect, settings
 from warren.node.advanced_config import AdvancedConfig
-from warren.node.all_settings import ALL
-from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.all_settings import BY_KEY, FAMILIES, family_of
+from warren.node.config_file import CLASSIC, ConfigEntry, ConfigError
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue
 
@@ -107,12 +107,12 @@ class Config:
         if entry.key in DEPRECATED_KEYS:
             self.warnings.append(f"{entry.place}: {entry.key} is deprecated: use {key}")
         self._given[_plain(key)] = entry
-        setting = _SETTINGS.get(key)
+        setting = BY_KEY.get(key)
         if isinstance(setting, Setting):
             self._values[setting.key] = _parse(setting, entry)
         elif isinstance(setting, Family) and entry.value.lower() == "none":
             self._families[setting.key] = {}
-        elif (family := _family(key)) is not None:
+        elif (family := family_of(key)) is not None:
             name = _plain(key[len(family.key) + 1 :])
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
         else:
@@ -127,11 +127,12 @@ def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry]
     """Load the configuration in order of precedence; without `file`, from the files in the environment."""
     files = [file] if file else _files(environment)
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
+    advanced = advanced_config.find(files, environment)
     found, warnings = _environment(environment)
     flags = list(flags)
-    config = Config([*entries, *found, *flags])
+    config = Config([*entries, *advanced.entries, *found, *flags])
     config.warnings.extend(warnings)
-    config.advanced = advanced_config.find(files, environment)
+    config.advanced = advanced
     config.warnings.extend(config.advanced.warnings)
     config.files = tuple(files)
     config.again = lambda: load(file, environment, flags)
@@ -145,7 +146,7 @@ def _files(environment: Mapping[str, str]) -> list[str]:
         return [own]
     name, folder = environment.get("RABBITMQ_CONFIG_FILE", ""), environment.get("RABBITMQ_CONFIG_FILES", "")
     if name and not Path(name).exists():
-        name += ".conf"
+        name += next((suffix for suffix in (".conf", CLASSIC) if Path(name + suffix).exists()), ".conf")
     return [found for found in (name, folder) if found]
 
 
@@ -186,15 +187,11 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
 
 
 def _family_key(name: str) -> str | None:
-    for family in _FAMILIES:
+    for family in FAMILIES:
         start = _variable(family.key) + "_"
         if name.startswith(start):
             return f"{family.key}.{name[len(start) :].lower()}"
     return None
-
-
-def _family(key: str) -> Family[object] | None:
-    return next((family for family in _FAMILIES if key.startswith(family.key + ".")), None)
 
 
 def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> object:
@@ -212,9 +209,9 @@ def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> obj
 
 
 def _suggestion(key: str) -> str:
-    if any(family.key == key for family in _FAMILIES):
+    if any(family.key == key for family in FAMILIES):
         return f", only '{key} = none' or keys such as '{key}.1'"
-    close = get_close_matches(key, filter(partial(_is_misspelt, key), _SETTINGS), n=1)
+    close = get_close_matches(key, filter(partial(_is_misspelt, key), BY_KEY), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
@@ -239,6 +236,4 @@ def _variable(key: str) -> str:
     return key.upper().replace(".", "_")
 
 
-_SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in ALL}
-_FAMILIES = tuple(setting for setting in ALL if isinstance(setting, Family))
-_VARIABLES = {_variable(key): key for key in (*_SETTINGS, *DEPRECATED_KEYS)}
+_VARIABLES = {_variable(key): key for key in (*BY_KEY, *DEPRECATED_KEYS)}

@@ -153,13 +153,6 @@ def test_an_unknown_variable_is_a_warning_and_those_of_kubernetes_are_ignored() 
     assert load("", environment).warnings == ["WARREN_NONSENSE: unknown setting"]
 
 
-def test_a_file_in_the_classic_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    file = tmp_path / "rabbitmq.config"
-    file.write_text("[{rabbit, []}].")
-    with pytest.raises(ConfigError, match="classic format is not read: write its settings as 'key = value'"):
-        load(str(file), {})
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
