@@ -27,7 +27,7 @@ def restricted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProce
 
 
 def ask(
-    node: BrokerProcess, protocol: str, method: str, path: str, user: str = "", body: object = None
+    node: BrokerProcess, protocol: str, method: str, path: str, *, user: str = "", body: object = None
 ) -> tuple[int, str]:
     """The status and the text of a response."""
     headers = {"authorization": "Basic " + b64encode(user.encode()).decode()} if user else {}
@@ -39,11 +39,11 @@ def ask(
 
 def test_operator_policies_are_read_and_not_changed(restricted: BrokerProcess) -> None:
     path, admin = "/api/operator-policies/%2F/short", "guest:guest"
-    status, text = ask(restricted, "http", "GET", path, admin)
+    status, text = ask(restricted, "http", "GET", path, user=admin)
     assert (status, json.loads(text)["definition"]) == (200, {"max-length": 7})
     policy = {"pattern": "", "definition": {"max-length": 1}}
     for method in ("PUT", "DELETE"):
-        status, text = ask(restricted, "http", method, path, admin, policy)
+        status, text = ask(restricted, "http", method, path, user=admin, body=policy)
         assert (status, json.loads(text)) == (
             405,
             {
@@ -51,13 +51,13 @@ def test_operator_policies_are_read_and_not_changed(restricted: BrokerProcess) -
                 "reason": "Broker settings disallow editing of operator policies.",
             },
         )
-    assert ask(restricted, "http", "PUT", "/api/policies/%2F/short", admin, policy)[0] == 201
+    assert ask(restricted, "http", "PUT", "/api/policies/%2F/short", user=admin, body=policy)[0] == 201
 
 
 def test_metrics_are_for_users_who_may_monitor(restricted: BrokerProcess) -> None:
     for user, status in (("", 401), ("guest:wrong", 401), ("plain:plain-secret", 401), ("guest:guest", 200)):
         for path in ("/metrics", "/metrics/per-object", "/metrics/detailed"):
-            assert (user, ask(restricted, "http/prometheus", "GET", path, user)[0]) == (user, status)
+            assert (user, ask(restricted, "http/prometheus", "GET", path, user=user)[0]) == (user, status)
 
 
 def test_a_new_connection_replaces_an_idle_one_beyond_the_maximum(restricted: BrokerProcess) -> None:
