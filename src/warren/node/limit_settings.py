@@ -28,3 +28,8 @@ TRANSACTION_PUBLISHES: Setting[int | None] = Setting(
     "maximum number of uncommitted publishes of a transaction; one more closes the channel; unset or "
     "`infinity`: no limit",
 )  # fmt: skip
+STREAM_CONNECTIONS: Setting[int | None] = Setting(
+    "stream.max_connections", None, unless(_NO_LIMIT, integer(0)),
+    "maximum number of open connections of stream clients, which count for `connection_max` as well; unset "
+    "or `infinity`: no limit of its own",
+)  # fmt: skip

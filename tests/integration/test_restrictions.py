@@ -1,7 +1,8 @@
-"""A broker whose configuration restricts what is done over HTTP, with RabbitMQ's keys."""
+"""A broker whose configuration restricts its clients, with RabbitMQ's keys."""
 
 import http.client
 import json
+import socket
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,6 +14,7 @@ CONFIG = """
 management.restrictions.operator_policy_changes.disabled = true
 prometheus.authentication.enabled = true
 prometheus.tcp.max_connections = 2
+stream.max_connections = 1
 default_users.plain.password = plain-secret
 default_policies.operator.short.max_length = 7
 """
@@ -70,3 +72,12 @@ def test_a_new_connection_replaces_an_idle_one_beyond_the_maximum(restricted: Br
     assert idle[0].sock.recv(1) == b""
     for connection in idle:
         connection.close()
+
+
+def test_stream_connections_beyond_their_maximum_are_dropped(restricted: BrokerProcess) -> None:
+    streams, amqp = ("127.0.0.1", restricted.ports["stream"]), ("127.0.0.1", restricted.port)
+    with socket.create_connection(streams), socket.create_connection(streams, timeout=10) as second:
+        assert second.recv(1) == b""
+        with socket.create_connection(amqp, timeout=10) as other:
+            other.sendall(b"GET / HT")
+            assert other.recv(4) == b"AMQP"
