@@ -1,4 +1,4 @@
-"""The numbers of connections of listeners that share a limit."""
+"""Slots of connections: listeners share a limit, and some have one of their own."""
 
 from warren.transport.listener import ConnectionSlots
 
