@@ -46,8 +46,8 @@ def test_memory_is_bounded_although_nothing_is_acknowledged(tmp_path: Path) -> N
             found = list(islice(taken(channel), COUNT))
             assert [number for number, _, _ in found] == list(range(COUNT))
             assert {was for _, was, _ in found} == {redelivered}
-            # Ready messages, complete unacknowledged ones, pending, being written, in the socket, and what the
-            # allocator keeps of them.
+            # Ready messages, complete unacknowledged ones, pending, being written, in the socket, and what
+            # the allocator keeps of them.
             assert memory(node) - before < 6 * QUEUE_MEMORY_MAX < COUNT * SIZE / 2
             last = found[-1][2]
             if redelivered:

@@ -11,11 +11,13 @@ from msgspec.structs import asdict
 
 from warren.cli.sections import SectionedGroup
 from warren.cli.setting_flags import SettingFlagsCommand, config_entries, with_setting_flags
+from warren.metadata.users import PasswordHash
 from warren.node.cluster_config import check_cluster
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.effective_settings import MASK, EffectiveSetting, effective_settings
 from warren.node.static_shovels import static_shovels
+from warren.node.vhost_defaults import vhost_defaults
 
 # The exit status of `warren serve` for a configuration error.
 _REFUSED = 1
@@ -53,7 +55,7 @@ def show(*, is_json: bool, changed: bool, **flags: Any) -> None:
 @config.command()
 @click.argument("file")
 def check(file: str) -> None:
-    """Check whether FILE is valid, and list its keys that have no effect.
+    """Check whether FILE is valid, and say of each of its keys whether it has an effect.
 
     RabbitMQ's advanced.config is checked with it, if it is beside FILE.
     """
@@ -61,13 +63,24 @@ def check(file: str) -> None:
     try:
         static = static_shovels(found)
         of_cluster = check_cluster(found)
+        of_vhosts = vhost_defaults(found, _no_hash).warnings
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
-    for warning in (*found.warnings, *static.warnings, *of_cluster):
-        click.echo(f"warning: {warning}", err=True)
-    given = sum(row.origin.startswith(file) for row in effective_settings(found))
-    click.echo(f"{file}: valid; settings in it: {given}")
+    files = tuple(name for name in (file, found.advanced.file) if name)
+    effects = [(entry, reason) for entry, reason in found.effects() if entry.place.startswith(files)]
+    lines = [
+        f"{entry.place}: {entry.key} has " + (f"no effect: {reason}" if reason else "an effect")
+        for entry, reason in effects
+    ]
+    for warning in (*found.warnings, *static.warnings, *of_cluster, *of_vhosts):
+        if warning not in lines:
+            click.echo(f"warning: {warning}", err=True)
+    for line in lines:
+        click.echo(line)
+    click.echo(
+        f"{file}: valid; {sum(not reason for _, reason in effects)} of {len(effects)} keys have an effect"
+    )
 
 
 def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
@@ -76,6 +89,11 @@ def _loaded(file: str, flags: Mapping[str, Any] | None = None) -> Config:
     except ConfigError as error:
         click.echo(f"warren: {error}", err=True)
         sys.exit(_REFUSED)
+
+
+def _no_hash(_: str) -> PasswordHash:
+    """The hash of a password that is only checked."""
+    return PasswordHash(b"", "")
 
 
 def _line(row: EffectiveSetting) -> str:

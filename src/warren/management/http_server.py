@@ -14,7 +14,7 @@ from warren.limits_http import (
 )
 from warren.management.api.live import GETS, add_live
 from warren.management.api.openapi_document import add_document
-from warren.management.auth import authorize
+from warren.management.auth import Right, authorize
 from warren.management.carried_request import CARRIED
 from warren.management.current_metadata import with_current_metadata
 from warren.management.http_connections import HttpConnections, HttpPortSettings
@@ -67,6 +67,8 @@ class ResponseSettings(Struct, frozen=True, kw_only=True):
     origins: frozenset[str] = frozenset()
     origins_max_age: int | None = None
     metrics_path: str = "/metrics"
+    # True if metrics are only for users who may see the objects of others.
+    is_metrics_login: bool = False
     # The prefix of all paths of the API, its documentation and the web interface.
     path_prefix: str = ""
     is_compressed: bool = True
@@ -156,6 +158,8 @@ def _metrics(node: ManagedNode, endpoint: Endpoint) -> Responder:
             )
         if refusal := plain_text_refusal(request.headers.get("accept")):
             return web.Response(status=refusal)
+        if request.app[RESPONSE_SETTINGS].is_metrics_login:
+            await authorize(request, node, Right.MONITOR)
         return web.Response(status=204) if request.method == "HEAD" else await endpoint(request, node)
 
     return respond

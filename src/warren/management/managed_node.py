@@ -130,6 +130,8 @@ class ManagedNode:
     # The offered SASL mechanisms, and the options of client sockets.
     mechanisms: tuple[str, ...] = ()
     socket_options: Mapping[str, object] = field(default_factory=dict)
+    # True if operator policies are not changed one by one.
+    has_fixed_operator_policies: bool = False
     # Listeners for clients are added as they start.
     listeners: list[ListenerView] = field(default_factory=list)
     # Where the node listens to other nodes at present.

@@ -1,12 +1,16 @@
 """Limits on metadata objects, most of them on their number: a command beyond one is refused with a text that
 names it.
 
+An operator may set lower ones, those of the node that leads the metadata apply.
+
 Existing objects are not checked: a log from before the limits is read as it is, and its objects can be
 changed and deleted.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
+
+from msgspec import Struct
 
 from warren.limits_metadata import (
     BINDINGS_MAX,
@@ -44,9 +48,18 @@ from warren.metadata.users import Users
 from warren.metadata.vhosts import VhostMetadata, Vhosts
 
 
+class ConfiguredBounds(Struct, frozen=True, kw_only=True):
+    """The limits that an operator sets on the objects of all virtual hosts; None is no limit."""
+
+    vhosts: int | None = None
+    queues: int | None = None
+    exchanges: int | None = None
+
+
 class ExistingMetadata(Protocol):
     """The objects that exist before a command is applied."""
 
+    bounds: ConfiguredBounds
     users: Users
     vhosts: Vhosts
     permissions: Permissions
@@ -68,6 +81,11 @@ def beyond_bounds(metadata: ExistingMetadata, command: MetadataCommand) -> str |
 
 def _is_full(what: str, known: Mapping[str, object], name: str, most: int) -> str | None:
     return f"the limit of {most} {what} is reached" if name not in known and len(known) >= most else None
+
+
+def _total(metadata: ExistingMetadata, what: str) -> int:
+    """The number of `queues` or `exchanges` of all virtual hosts."""
+    return sum(len(getattr(vhost.topology, what)) for vhost in metadata.vhosts.by_name.values())
 
 
 def _policy(metadata: ExistingMetadata, vhost: str, name: str, *, is_operator: bool) -> str | None:
@@ -102,6 +120,10 @@ def _set_parameter(metadata: ExistingMetadata, command: MetadataCommand) -> str 
 def _declare_queue(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, DeclareQueue)
     found = metadata.vhost(command.vhost)
+    most = metadata.bounds.queues
+    is_new = found is not None and command.name not in found.topology.queues
+    if most is not None and is_new and _total(metadata, "queues") >= most:
+        return f"queue limit in cluster ({most}) is reached"
     # No text is made for each of very many declarations.
     if found is None or len(found.topology.queues) < QUEUES_MAX:
         return None
@@ -113,6 +135,10 @@ def _declare_exchange(metadata: ExistingMetadata, command: MetadataCommand) -> s
     found = metadata.vhost(command.vhost)
     if found is None:
         return None
+    most = metadata.bounds.exchanges
+    is_new = command.name not in found.topology.exchanges
+    if most is not None and is_new and _total(metadata, "exchanges") >= most:
+        return f"exchange limit of {most} is reached"
     what = f"exchanges in vhost '{command.vhost}'"
     return _is_full(what, found.topology.exchanges, command.name, EXCHANGES_MAX)
 
@@ -134,7 +160,10 @@ def _put_user(metadata: ExistingMetadata, command: MetadataCommand) -> str | Non
 
 def _put_vhost(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:
     assert isinstance(command, PutVhost)
-    return _is_full("virtual hosts", metadata.vhosts.by_name, command.name, VHOSTS_MAX)
+    most, known = metadata.bounds.vhosts, metadata.vhosts.by_name
+    if most is not None and command.name not in known and len(known) >= most:
+        return f"cannot create vhost '{command.name}': vhost limit of {most} is reached"
+    return _is_full("virtual hosts", known, command.name, VHOSTS_MAX)
 
 
 def _set_permissions(metadata: ExistingMetadata, command: MetadataCommand) -> str | None:

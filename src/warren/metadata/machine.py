@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from warren.limits_metadata import QUEUE_NUMBERS_MAX, TRANSIENT_NUMBERS_FROM
 from warren.metadata.applied_proposals import AppliedProposals
-from warren.metadata.bounds import beyond_bounds
+from warren.metadata.bounds import ConfiguredBounds, beyond_bounds
 from warren.metadata.cluster_members import ClusterMembers
 from warren.metadata.commands import (
     DONE,
@@ -107,6 +107,7 @@ class Metadata:
         "_incarnation",
         "_listeners",
         "applied_proposals",
+        "bounds",
         "global_parameters",
         "homes",
         "in_doubt_numbers",
@@ -150,6 +151,8 @@ class Metadata:
         self.in_doubt_numbers = InDoubtNumbers()
         self.applied_proposals = AppliedProposals()
         self.members = ClusterMembers(self._events.append, self.applied_proposals)
+        # The limits that an operator sets; they apply to commands that are not accepted yet.
+        self.bounds = ConfiguredBounds()
         self._handlers: dict[type[MetadataCommand], Handler] = {}
         self._register()
 

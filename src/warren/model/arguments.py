@@ -230,7 +230,7 @@ def with_default_type(arguments: Arguments, default: str | None, *, is_transient
 
     A transient queue, which is not durable, or exclusive or deleted automatically, can only be a classic one.
     """
-    if default is None or QUEUE_TYPE in arguments or (default != CLASSIC and is_transient):
+    if not default or QUEUE_TYPE in arguments or (default != CLASSIC and is_transient):
         return arguments
     return {**arguments, QUEUE_TYPE: default}
 

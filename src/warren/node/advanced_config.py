@@ -1,9 +1,13 @@
-"""RabbitMQ's file `advanced.config`: Erlang terms, of which static shovels are read and the rest is named.
+"""RabbitMQ's files `advanced.config` and `rabbitmq.config`: Erlang terms.
+
+Static shovels are read, and each setting that a key of the configuration stands for. The rest is named in a
+warning.
 
     [{rabbitmq_shovel, [{shovels, [{name, […]}, …]}]},
      {rabbit, […]}].
 
-The file is the one in RABBITMQ_ADVANCED_CONFIG_FILE, or the one beside the configuration.
+The file is the configuration if that is in the classic format, RabbitMQ's only one before 3.7; or else the
+one in RABBITMQ_ADVANCED_CONFIG_FILE, or the one beside the configuration, which it overrides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +17,8 @@ from msgspec import Struct
 
 from warren.limits_relay import CONFIG_TERMS_SIZE_MAX
 from warren.model.erlang_terms import Atom
-from warren.node.config_file import ConfigError
+from warren.node.classic_settings import ClassicSettings
+from warren.node.config_file import CLASSIC, ConfigEntry, ConfigError
 from warren.node.erlang_reader import Term, TermError, read_terms
 from warren.node.term_values import InvalidTerm, items, pairs, shown
 
@@ -29,15 +34,21 @@ class AdvancedConfig(Struct, frozen=True, kw_only=True):
     file: str = ""
     # The list of static shovels.
     shovels: Term = []
+    # What has a key of the configuration, under that key.
+    entries: tuple[ConfigEntry, ...] = ()
     # Sections and keys that have no effect.
     warnings: tuple[str, ...] = ()
 
 
 def find(files: Sequence[str], environment: Mapping[str, str]) -> AdvancedConfig:
-    """Read the file of the environment, or the one beside the files of the configuration.
+    """Read the file in the classic format, that of the environment, or the one beside the files of the
+    configuration.
 
     Raises ConfigError.
     """
+    classic = next((name for name in files if name.endswith(CLASSIC)), "")
+    if classic:
+        return read(classic)
     named = environment.get(VARIABLE, "")
     if named:
         if Path(named).is_file():
@@ -74,25 +85,20 @@ def read(file: str) -> AdvancedConfig:
 
 def _sections(file: str, term: Term) -> AdvancedConfig:
     shovels: Term = []
-    warnings: list[str] = []
+    classic = ClassicSettings(file)
     for application, section in pairs("the file", term).items():
-        if application == _SHOVEL:
-            shovels = pairs(_SHOVEL, section).get(_SHOVELS, [])
-            _refuse_encrypted(shovels)
-        keys = [_key(item) for item in items(application, section)]
-        others = [key for key in keys if (application, key) != (_SHOVEL, _SHOVELS)]
-        warnings.extend(
-            f"{file}: {application}.{key} has no effect: of this file static shovels are read; "
-            "other settings are keys of the configuration"
-            for key in others
-        )
-    return AdvancedConfig(file=file, shovels=shovels, warnings=tuple(warnings))
-
-
-def _key(term: Term) -> str:
-    """How a setting of a section is called."""
-    key = term[0] if isinstance(term, tuple) and term else term
-    return str(key) if isinstance(key, Atom) else shown(key)
+        for item in items(application, section):
+            name, value = item if isinstance(item, tuple) and len(item) == 2 else (item, Atom("true"))
+            if not isinstance(name, Atom):
+                raise InvalidTerm(f"{application}: each entry has to be {{key, value}}, not {shown(item)}")
+            if (application, name) == (_SHOVEL, _SHOVELS):
+                shovels = value
+                _refuse_encrypted(shovels)
+            else:
+                classic.read(f"{application}.{name}", value)
+    return AdvancedConfig(
+        file=file, shovels=shovels, entries=tuple(classic.entries), warnings=tuple(classic.warnings)
+    )
 
 
 def _refuse_encrypted(term: Term) -> None:

@@ -28,7 +28,7 @@ from warren.management.replicated_groups import ReplicatedGroups
 from warren.management.web_sessions import WebSessions
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
-from warren.node import client_listeners, settings
+from warren.node import access_settings, client_listeners, settings
 from warren.node.broker import Broker
 from warren.node.client_access import ClientAccess
 from warren.node.cluster_config import membership_settings
@@ -252,6 +252,7 @@ class Node:
             connections_max=config.get(settings.CONNECTIONS_MAX),
             target_cluster_size=config.get(SIZE_HINT) or 1,
             mechanisms=client_listeners.numbered_values(config.family(settings.MECHANISMS)),
+            has_fixed_operator_policies=config.get(access_settings.ARE_OPERATOR_POLICIES_FIXED),
             socket_options=client_listeners.socket_options(config),
             server=self.broker.server,
             sampler=sampler,

@@ -28,6 +28,7 @@ from warren.limits import (
 )
 from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
+from warren.metadata.bounds import ConfiguredBounds
 from warren.metadata.commands import (
     INTERNAL_USER,
     OPERATOR,
@@ -37,6 +38,7 @@ from warren.metadata.commands import (
     DoubtNumbers,
     MetadataCommand,
     Outcome,
+    PutVhost,
     Reply,
     SetGlobalParameter,
     SettleNumbers,
@@ -51,19 +53,27 @@ from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import PasswordHash
 from warren.model.nesting import is_deeper
 from warren.model.turn import Turn
-from warren.node import ldap_config, log_exchange, settings
+from warren.node import ldap_config, limit_settings, log_exchange, settings
 from warren.node.audit_log import AuditLog
 from warren.node.authentication import authenticator, is_backend_configured
 from warren.node.config import Config
 from warren.node.errors import BootRefused
+from warren.node.ldap_directory import LdapDirectory
 from warren.node.log_exchange import LogExchangeHandler
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.node_identity import NodeIdentity
 from warren.node.quarantine import finish_removals
-from warren.node.queue_settings import GROUP_SIZE, LEADER_LOCATOR, MASTER_LOCATOR, RELAXED_CHECKS
+from warren.node.queue_settings import (
+    DEFAULT_TYPE,
+    GROUP_SIZE,
+    LEADER_LOCATOR,
+    MASTER_LOCATOR,
+    RELAXED_CHECKS,
+)
 from warren.node.storage import Storage
 from warren.node.supervision_tree import SupervisionTree, TreeDependencies, VhostCreation
 from warren.node.timed_proposals import TimedProposals
+from warren.node.vhost_defaults import vhost_defaults
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
@@ -120,11 +130,8 @@ class Broker:
         self.turn = Turn(clock.now, asyncio.get_running_loop().call_soon)
         self._turns = TurnQueue(self.turn)
         self._thread_pool = ThreadPool(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
-        self._ldap_directory = (
-            ldap_config.ldap_directory(config, clock)
-            if is_backend_configured(config, BackendKind.LDAP)
-            else None
-        )
+        self._ldap_directory = _ldap_directory(config, clock)
+        self._vhost_defaults = vhost_defaults(config, self.hash_password)
         self.name = identity.name
         self._incarnation = identity.incarnation
         self._metadata_journal = metadata_journal
@@ -157,7 +164,7 @@ class Broker:
                 incarnation=self._incarnation,
             )
         )
-        self.proposals: Proposals = VhostCreation(proposals, self.tree)
+        self.proposals: Proposals = VhostCreation(proposals, self.tree, self._of_new_vhost)
         for vhost in self.metadata.vhosts.by_name:
             self.tree.add(vhost)
         self.metadata.listen(self._changed, (VhostAdded, VhostRemoved, UserRemoved, ParameterChanged))
@@ -215,6 +222,7 @@ class Broker:
 
     def _new_server(self, refusal_check: RefusalCheck) -> Server:
         """Create what all connections of the broker share, with its authentication and its limits."""
+        self.metadata.bounds = _bounds(self._config)
         return Server(
             AdmissionControl(
                 self.metadata,
@@ -266,6 +274,8 @@ class Broker:
             await self._populate(self._apply_now)
             if self._metadata_journal is not None:
                 self._metadata_journal.begin_journal()
+        for warning in self._vhost_defaults.warnings:
+            logger.warning("%s", warning)
         # Objects that existed before are not logged.
         AuditLog(self.metadata, self.server.event_publisher, node=self._incarnation.node)
 
@@ -319,6 +329,10 @@ class Broker:
         """Hash a password with the algorithm that is assumed for hashes that do not name one."""
         return hash_password(password, random_bytes(SALT_SIZE), DEFAULT_HASHING)
 
+    def _of_new_vhost(self, name: str) -> list[MetadataCommand]:
+        """The commands for a virtual host that was created."""
+        return self._vhost_defaults.commands(name, self.metadata)
+
     def _is_new(self) -> bool:
         metadata = self.metadata
         return not (
@@ -354,6 +368,8 @@ class Broker:
             message_size_max=config.get(settings.MESSAGE_SIZE),
             consumer_timeout_ms=config.get(settings.CONSUMER_TIMEOUT),
             consumers_per_channel_max=config.get(settings.CHANNEL_CONSUMERS),
+            channels_max=config.get(limit_settings.NODE_CHANNELS),
+            transaction_publishes_max=config.get(limit_settings.TRANSACTION_PUBLISHES),
             event_vhost=config.get(settings.EVENT_VHOST),
         )
 
@@ -485,10 +501,13 @@ class Broker:
             is_missing = reply.outcome is Outcome.MISSING and not isinstance(command, Bind)
             if reply.outcome is Outcome.REFUSED or is_missing:
                 raise BootRefused(f"{origin}: {reply.text or command}")
+            if isinstance(command, PutVhost) and reply.outcome is Outcome.DONE:
+                await self._change("defaults", self._of_new_vhost(command.name), change)
 
     def _locators(self) -> QueueLocators:
         config = self._config
         return QueueLocators(
+            default_type=config.get(DEFAULT_TYPE),
             leader=config.get(LEADER_LOCATOR),
             master=config.get(MASTER_LOCATOR),
             group_size=config.get(GROUP_SIZE),
@@ -516,6 +535,19 @@ class Broker:
             raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
         except DefinitionsError as error:
             raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+
+
+def _ldap_directory(config: Config, clock: Clock) -> LdapDirectory | None:
+    is_needed = is_backend_configured(config, BackendKind.LDAP)
+    return ldap_config.ldap_directory(config, clock) if is_needed else None
+
+
+def _bounds(config: Config) -> ConfiguredBounds:
+    return ConfiguredBounds(
+        vhosts=config.get(limit_settings.VHOSTS),
+        queues=config.get(limit_settings.QUEUES),
+        exchanges=config.get(limit_settings.EXCHANGES),
+    )
 
 
 def _after(pause_ms: int, action: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from warren.framing.output_listener import OutputListener
-from warren.node import settings
+from warren.node import limit_settings, settings
 from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.setting_types import Family, HttpPortKeys, SocketKeys, TlsKeys
@@ -42,6 +42,9 @@ def amqp_listeners(config: Config, shared: ListenerDependencies, connect: Client
 def stream_listeners(config: Config, shared: ListenerDependencies, connect: ClientFactory) -> list[Listener]:
     """Every `stream.listeners.tcp` and `stream.listeners.ssl`, not started yet."""
     families = settings.STREAM_TCP, settings.STREAM_TLS
+    most = config.get(limit_settings.STREAM_CONNECTIONS)
+    if most is not None:
+        shared = replace(shared, connection_slots=ConnectionSlots(most, shared.connection_slots))
     return _new_listeners(config, families, shared, connect, sockets=settings.STREAM_SOCKETS)
 
 

@@ -2,14 +2,23 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-from warren.node import advanced_config, config_file, no_effect, rabbitmq_environment
+from warren.node import (
+    advanced_config,
+    cluster_settings,
+    config_file,
+    limit_settings,
+    no_effect,
+    rabbitmq_environment,
+    settings,
+)
 from warren.node.advanced_config import AdvancedConfig
-from warren.node.all_settings import ALL
-from warren.node.config_file import ConfigEntry, ConfigError
+from warren.node.all_settings import BY_KEY, FAMILIES, family_of
+from warren.node.config_file import CLASSIC, ConfigEntry, ConfigError
 from warren.node.setting_types import Family, Setting
 from warren.node.values import InvalidValue
 
@@ -25,6 +34,8 @@ _OTHER_VARIABLES = frozenset((
 _VARIABLE_NAMED = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # Prefix of an encrypted value, which only RabbitMQ can decrypt.
 _ENCRYPTED = "encrypted:"
+# The likeness of two words, of at most 1, from which one is the other with a spelling mistake.
+_MISSPELT = 0.85
 
 # Settings of Warren that were renamed; the old key still works, with a warning.
 DEPRECATED_KEYS = {"login_failures.free": "login_failures.allowed"}
@@ -35,6 +46,11 @@ _ALIASES = {
     "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
     "disk_free_limit": "disk_free_limit.absolute",
     "log.level": "log.default.level",
+    "max_connections": settings.CONNECTIONS_MAX.key,
+    "max_channels_per_connection": settings.CHANNELS.key,
+    "exchange_max": limit_settings.EXCHANGES.key,
+    "inet_dist_listen_min": cluster_settings.DISTRIBUTION_PORT.key,
+    "inet_dist_listen_max": "distribution.listener.port_range.max",
     **DEPRECATED_KEYS,
 }
 
@@ -51,6 +67,8 @@ class Config:
         self.files: tuple[str, ...] = ()
         # What RabbitMQ's advanced.config contains.
         self.advanced = AdvancedConfig()
+        # Each entry in order, with the reason why its key has no effect; empty if it has.
+        self._entries: list[tuple[ConfigEntry, str]] = []
         # Reads the whole configuration again.
         self.again: Callable[[], Config] = lambda: self
         for entry in entries:
@@ -70,43 +88,55 @@ class Config:
 
     def given(self, key: str) -> str | None:
         """Return the text that was given for `key`; None if it is not set."""
-        entry = self._given.get(key)
+        entry = self._given.get(_plain(key))
         return None if entry is None else entry.value
 
     def place(self, key: str) -> str:
         """Return where `key` is set: a line of a file, a variable or a flag; empty if it is not set."""
-        entry = self._given.get(key)
+        entry = self._given.get(_plain(key))
         return "" if entry is None else entry.place
+
+    def effects(self) -> list[tuple[ConfigEntry, str]]:
+        """Return each key that is given, in order, with the reason why it has no effect; empty if it has."""
+        found = []
+        for entry, reason in self._entries:
+            last = self.place(_ALIASES.get(entry.key, entry.key))
+            found.append((entry, reason or (f"{last} overrides it" if last != entry.place else "")))
+        return found
 
     def _assign(self, entry: ConfigEntry) -> None:
         key = _ALIASES.get(entry.key, entry.key)
+        reason = ""
         if entry.key in DEPRECATED_KEYS:
             self.warnings.append(f"{entry.place}: {entry.key} is deprecated: use {key}")
-        self._given[key] = entry
-        setting = _SETTINGS.get(key)
+        self._given[_plain(key)] = entry
+        setting = BY_KEY.get(key)
         if isinstance(setting, Setting):
             self._values[setting.key] = _parse(setting, entry)
         elif isinstance(setting, Family) and entry.value.lower() == "none":
             self._families[setting.key] = {}
-        elif (family := _family(key)) is not None:
-            name = key[len(family.key) + 1 :].replace("\\.", ".")
+        elif (family := family_of(key)) is not None:
+            name = _plain(key[len(family.key) + 1 :])
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
-        elif (reason := no_effect.reason_of(key)) is not None:
-            self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
         else:
-            raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+            reason = no_effect.reason_of(key) or ""
+            if not reason:
+                raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+            self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
+        self._entries.append((entry, reason))
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
     """Load the configuration in order of precedence; without `file`, from the files in the environment."""
     files = [file] if file else _files(environment)
     entries = [_completed(entry, environment) for name in files for entry in config_file.read(name)]
+    advanced = advanced_config.find(files, environment)
     found, warnings = _environment(environment)
     flags = list(flags)
-    rabbitmq = rabbitmq_environment.read(environment, [*entries, *found, *flags])
-    config = Config([*rabbitmq.defaults, *entries, *rabbitmq.prevailing, *found, *flags])
+    rabbitmq = rabbitmq_environment.read(environment, [*entries, *advanced.entries, *found, *flags])
+    config = Config([*rabbitmq.defaults, *entries, *advanced.entries, *rabbitmq.prevailing, *found, *flags])
     config.warnings.extend((*rabbitmq.warnings, *warnings))
-    config.advanced = advanced_config.find(files, environment)
+    config.advanced = advanced
     config.warnings.extend(config.advanced.warnings)
     config.files = tuple(files)
     config.again = lambda: load(file, environment, flags)
@@ -120,7 +150,7 @@ def _files(environment: Mapping[str, str]) -> list[str]:
         return [own]
     name, folder = environment.get("RABBITMQ_CONFIG_FILE", ""), environment.get("RABBITMQ_CONFIG_FILES", "")
     if name and not Path(name).exists():
-        name += ".conf"
+        name += next((suffix for suffix in (".conf", CLASSIC) if Path(name + suffix).exists()), ".conf")
     return [found for found in (name, folder) if found]
 
 
@@ -157,15 +187,11 @@ def _environment(environment: Mapping[str, str]) -> tuple[list[ConfigEntry], lis
 
 
 def _family_key(name: str) -> str | None:
-    for family in _FAMILIES:
+    for family in FAMILIES:
         start = _variable(family.key) + "_"
         if name.startswith(start):
             return f"{family.key}.{name[len(start) :].lower()}"
     return None
-
-
-def _family(key: str) -> Family[object] | None:
-    return next((family for family in _FAMILIES if key.startswith(family.key + ".")), None)
 
 
 def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> object:
@@ -183,16 +209,31 @@ def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> obj
 
 
 def _suggestion(key: str) -> str:
-    if any(family.key == key for family in _FAMILIES):
+    if any(family.key == key for family in FAMILIES):
         return f", only '{key} = none' or keys such as '{key}.1'"
-    close = get_close_matches(key, _SETTINGS, n=1)
+    close = get_close_matches(key, filter(partial(_is_misspelt, key), BY_KEY), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def _is_misspelt(key: str, known: str) -> bool:
+    """True if `key` is `known` with a mistake in one of its parts.
+
+    One whose other parts differ is about something else, however alike it looks: TLS of another port.
+    """
+    parts, known_parts = key.split("."), known.split(".")
+    if len(parts) != len(known_parts):
+        return False
+    wrong = [(one, other) for one, other in zip(parts, known_parts, strict=True) if one != other]
+    return len(wrong) == 1 and SequenceMatcher(None, *wrong[0]).ratio() >= _MISSPELT
+
+
+def _plain(key: str) -> str:
+    """`key` without the backslash before a dot that is a part of a name."""
+    return key.replace("\\.", ".")
 
 
 def _variable(key: str) -> str:
     return key.upper().replace(".", "_")
 
 
-_SETTINGS: dict[str, Setting[object] | Family[object]] = {setting.key: setting for setting in ALL}
-_FAMILIES = tuple(setting for setting in ALL if isinstance(setting, Family))
-_VARIABLES = {_variable(key): key for key in (*_SETTINGS, *DEPRECATED_KEYS)}
+_VARIABLES = {_variable(key): key for key in (*BY_KEY, *DEPRECATED_KEYS)}

@@ -15,7 +15,7 @@ _QUOTED = re.compile(r"""(?P<quote>['"])(?P<value>.*)(?P=quote)\s*(#.*)?""")
 # File name suffixes that are read in a directory.
 _SUFFIXES = (".conf", ".toml")
 # That of Erlang terms, RabbitMQ's format before 3.7.
-_CLASSIC = ".config"
+CLASSIC = ".config"
 
 
 class ConfigError(Exception):
@@ -32,6 +32,9 @@ class ConfigEntry(Struct, frozen=True):
 
 def read(name: str) -> list[ConfigEntry]:
     """Read the assignments in the file `name`, in order; in a directory, those of its files by name."""
+    if name.endswith(CLASSIC):
+        # `advanced_config` reads it.
+        return []
     if Path(name).is_dir():
         files = (str(path) for path in sorted(Path(name).iterdir()) if path.suffix in _SUFFIXES)
         return [entry for file in files for entry in read(file)]
@@ -42,11 +45,6 @@ def read(name: str) -> list[ConfigEntry]:
         raise ConfigError(f"cannot read the configuration file {name!r}: {reason}") from error
     if name.endswith(".toml"):
         return _read_toml(name, text)
-    if name.endswith(_CLASSIC):
-        raise ConfigError(
-            f"{name}: RabbitMQ's classic format is not read: write its settings as 'key = value' into a "
-            ".conf file, and its static shovels into advanced.config beside it"
-        )
     return _read_lines(name, text)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from warren.client.rabbitmq_uri import uri_without_credentials
-from warren.node import settings
+from warren.node import settings, vhost_settings
 from warren.node.all_settings import ALL
 from warren.node.config import Config
 from warren.node.setting_types import Family, Setting
@@ -36,7 +36,12 @@ def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[Eff
     if not values:
         return [EffectiveSetting(setting.key, "none", config.place(setting.key) or _DEFAULT)]
     rows = [
-        _row(config, f"{setting.key}.{name}", written_word(setting.parse, value), is_secret=False)
+        _row(
+            config,
+            f"{setting.key}.{name}",
+            written_word(setting.parse, value),
+            is_secret=setting is vhost_settings.USERS and name.endswith(".password"),
+        )
         for name, value in values.items()
     ]
     return [_without_credentials(row) for row in rows] if setting is settings.STATIC_SHOVELS else rows

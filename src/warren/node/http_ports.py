@@ -14,7 +14,7 @@ from warren.management.http_connections import HttpPortSettings
 from warren.management.http_protocol import HttpTimeouts
 from warren.management.http_server import HttpServer, ResponseSettings
 from warren.management.managed_node import ManagedNode
-from warren.node import settings
+from warren.node import access_settings, settings
 from warren.node.client_listeners import http_tls, listen
 from warren.node.config import Config
 from warren.node.errors import BootRefused
@@ -52,18 +52,20 @@ class HttpPorts:
         return len(self._ports)
 
     async def start(self, node: ManagedNode, connections_max: int) -> None:
-        """Listen on each port, for the given maximum number of connections."""
+        """Listen on each port, for the given maximum number of connections, or fewer."""
         response_settings = ResponseSettings(
             hsts=self._config.get(settings.HSTS_POLICY),
             csp=self._config.get(settings.CSP_POLICY),
             origins=frozenset(self._config.family(settings.CORS_ORIGINS).values()),
             origins_max_age=self._config.get(settings.CORS_MAX_AGE),
             path_prefix=("/" + self._config.get(settings.PATH_PREFIX).strip("/")).rstrip("/"),
+            is_metrics_login=self._config.get(access_settings.METRICS_LOGIN),
             metrics_path="/" + self._config.get(settings.PROMETHEUS_PATH).strip("/"),
         )
         for port in self._ports:
+            configured = self._config.get(port.keys.connections_max) or connections_max
             about = HttpPortSettings(
-                connections_max=connections_max,
+                connections_max=min(connections_max, configured),
                 tls=port.tls,
                 tls_handshake_s=self._config.get(settings.TLS_HANDSHAKE) / _MS,
                 timeouts=self._timeouts(port.keys),

@@ -1,7 +1,8 @@
 """Keys of RabbitMQ that Warren accepts without effect, by reason, which a warning at the start contains.
 
-A key matches if it is listed, or begins with a listed key and a dot. The warning is there because ignoring
-a key can change what clients observe; a key that RabbitMQ does not have either is an error instead.
+A key matches if it is listed, or begins with a listed key and a dot; one that is listed with `= none`
+matches only itself. The warning is there because ignoring a key can change what clients observe; a key that
+RabbitMQ does not have either is an error instead.
 """
 
 REASONS: dict[str, tuple[str, ...]] = {
@@ -14,7 +15,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "tcp_listen_options.fd", "tcp_listen_options.high_msgq_watermark",
         "tcp_listen_options.high_watermark", "tcp_listen_options.low_msgq_watermark",
         "tcp_listen_options.low_watermark", "ranch_connection_max", "khepri_leader_wait_retry_timeout",
-        "metadata_store", "credit_flow_default_credit", "web_dispatch",
+        "metadata_store", "credit_flow_default_credit", "web_dispatch", "management.delegate_count",
+        "log.error_logger_format_depth", "log.summarize_process_state", "tcp_listen_options.port",
     ),
     "nodes know by other means, and at fixed intervals, that others are there": (
         "cluster_keepalive_interval", "net_ticktime",
@@ -34,7 +36,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "the backend is not supported: set cluster_formation.peer_discovery_backend = dns": (
         "cluster_formation.k8s", "cluster_formation.kubernetes", "cluster_formation.aws",
-        "cluster_formation.consul", "cluster_formation.etcd",
+        "cluster_formation.consul", "cluster_formation.etcd", "cluster_formation.proxy",
     ),
     "no member of a cluster decides against the majority, so that nothing has to be healed": (
         "cluster_partition_handling.pause_if_all_down.recover",
@@ -44,7 +46,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "clusters of Warren do not have it": (
         "mirroring_sync_batch_size", "mirroring_sync_max_throughput", "raft", "quorum_queue", "aws",
-        "cluster_queue_limit", "cluster_exchange_limit", "cluster_tags", "node_tags",
+        "cluster_tags", "node_tags",
     ),
     "the message store is a different one": (
         "classic_queue", "message_store_shutdown_timeout", "queue_index_embed_msgs_below",
@@ -64,7 +66,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.ssl.client_renegotiation", "management.ssl.depth", "prometheus.ssl.honor_ecc_order",
         "prometheus.ssl.reuse_sessions", "prometheus.ssl.secure_renegotiate",
         "prometheus.ssl.client_renegotiation", "prometheus.ssl.depth", "auth_ldap.ssl_options.cacerts",
-        "auth_ldap.ssl_options.cert", "auth_ldap.ssl_options.client_renegotiation",
+        "auth_ldap.ssl_options.cert", "auth_ldap.ssl_options.ciphers",
+        "auth_ldap.ssl_options.client_renegotiation",
         "auth_ldap.ssl_options.crl_check", "auth_ldap.ssl_options.depth", "auth_ldap.ssl_options.dh",
         "auth_ldap.ssl_options.dhfile", "auth_ldap.ssl_options.fail_if_no_peer_cert",
         "auth_ldap.ssl_options.honor_cipher_order", "auth_ldap.ssl_options.honor_ecc_order",
@@ -80,14 +83,38 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "the plugin is not supported": (
         "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors",
-        "federation", "tracing", "trace", "amqp1_0", "mqtt", "stomp", "web_mqtt", "web_stomp",
+        "federation", "tracing", "trace", "mqtt", "stomp", "web_mqtt", "web_stomp",
+        "channel_interceptor",
     ),
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (
         "deprecated_features", "definitions.skip_if_unchanged", "anonymous_login_user",
-        "anonymous_login_pass", "channel_max_per_node",
-        "session_max_per_connection", "link_max_per_session", "vhost_max", "exchange_max", "default_limits",
-        "default_policies", "default_queue_type", "default_users",
+        "anonymous_login_pass",
     ),
+    "the node listens when everything is recovered": ("listeners.startup_delay",),
+    "passwords are not kept in memory in clear": ("credentials_obfuscation",),
+    "AMQP 1.0 is not supported": (
+        "amqp1_0", "amqp10_client", "session_max_per_connection", "link_max_per_session",
+    ),
+    "the TLS of a shovel or of a federation link is set in its URI": ("amqp_client",),
+    "set auth_ldap.tags and auth_ldap.grants instead": ("auth_ldap.queries",),
+    "exchanges and queues of all types can be declared": ("exchange_types", "queue_types"),
+    "a node whose data directory is empty starts": ("prevent_startup_if_node_was_reset",),
+    "the number of runtime parameters is not limited": ("runtime_parameters",),
+    "unacknowledged messages return to their queue when the connection is lost": (
+        "consumer_disconnected_timeout",
+    ),
+    "lists of revoked certificates are not read": ("ssl_options.crl_sources",),
+    "it only says that no key below it is set": (
+        "ssl_options = none", "tcp_listen_options = none", "auth_ldap.ssl_options = none",
+    ),
+    "clients of the HTTP API are authenticated as those of AMQP are": ("http_dispatch.auth_backends",),
+    "everybody may read the reference of the HTTP API": ("management.require_auth_for_api_reference",),
+    "every file of definitions is read as JSON": ("management.definitions",),
+    "a session of the web interface has a random token": ("management.credential_encryption_secret",),
+    "users whose rights allow it may change the replicas of a quorum queue": (
+        "management.restrictions.quorum_queue_replica_operations",
+    ),
+    "set prometheus.tcp.ip and prometheus.tcp.port instead": ("prometheus.tcp.listener",),
     "the HTTP server has fixed limits": (
         "management.headers", "management.http", "management.ssl.backlog", "management.ssl.shutdown_timeout",
         "management.tcp.shutdown_timeout", "prometheus.ssl.backlog", "prometheus.ssl.shutdown_timeout",
@@ -96,7 +123,12 @@ REASONS: dict[str, tuple[str, ...]] = {
     "metrics are compressed if the client accepts it": ("prometheus.ssl.compress", "prometheus.tcp.compress"),
     "users log in to the web interface with a name and password": (
         "management.disable_basic_auth", "management.enable_uaa", "management.login_session_timeout",
-        "management.uaa_client_id", "management.uaa_location",
+        "management.uaa_client_id", "management.uaa_client_secret", "management.uaa_location",
+        "management.oauth_enabled", "management.oauth_client_id", "management.oauth_client_secret",
+        "management.oauth_disable_basic_auth", "management.oauth_initiated_logon_type",
+        "management.oauth_metadata_url", "management.oauth_provider_url", "management.oauth_resource_servers",
+        "management.oauth_response_type", "management.oauth_scopes",
+        "management.oauth_authorization_endpoint_params", "management.oauth_token_endpoint_params",
     ),
     "the log option is not supported": (
         "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.file",
@@ -109,7 +141,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "prometheus.filter_aggregated_queue_metrics_pattern",
     ),
     "requests are logged in the log of the node": (
-        "management.http_log_dir",
+        "management.http_log_dir", "http_dispatch.access_log_dir",
     ),
     "definitions are imported from local files, at each start": (
         "definitions.hashing", "definitions.https", "definitions.tls",
@@ -118,7 +150,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.listener",
     ),
     "there are no log messages of this category": (
-        "auth_ldap.log", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
+        "auth_ldap.log", "log.user", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
     "it is not implemented yet": (
         "motd_file", "product", "credential_validator",
@@ -130,7 +162,7 @@ REASONS: dict[str, tuple[str, ...]] = {
 def reason_of(key: str) -> str | None:
     """Return the reason why `key` has no effect; None if it is not one of these keys."""
     parts = key.split(".")
-    names = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    names = (f"{key} = none", *(".".join(parts[:count]) for count in range(len(parts), 0, -1)))
     return next((_REASONS[name] for name in names if name in _REASONS), None)
 
 

@@ -1,14 +1,22 @@
 """The settings of queues in a cluster, each declared once, as in `settings`."""
 
 from warren.limits_metadata import QUEUE_MEMBERS_MAX
+from warren.model.arguments import QUEUE_KINDS
 from warren.node.setting_types import Setting
 from warren.node.values import boolean, choice, integer
 from warren.vhost.queue_home import QueueLocators
 
+# RabbitMQ's modules are names of the types, too.
+_TYPES = {name: kind for kind in QUEUE_KINDS for name in (kind, f"rabbit_{kind}_queue")}
 _MASTERS = {name: name for name in ("client-local", "min-masters", "random")}
 # Those of leaders, of which RabbitMQ has renamed two.
 _LEADERS = {name: name for name in ("client-local", "balanced", "least-leaders", "random")}
 
+DEFAULT_TYPE = Setting(
+    "default_queue_type", QueueLocators().default_type, choice(_TYPES),
+    "type of a durable queue, neither exclusive nor auto-delete, that is declared without `x-queue-type` in "
+    "a virtual host without a default of its own: `classic`, `quorum` or `stream`; unset: `classic`",
+)  # fmt: skip
 LEADER_LOCATOR = Setting(
     "queue_leader_locator", QueueLocators().leader, choice(_LEADERS),
     "node of a cluster that gets a new queue without a locator of its own: `client-local`, that of the "

@@ -179,6 +179,7 @@ class HttpPortKeys(Struct, frozen=True):
     request: Setting[int]
     inactivity: Setting[int]
     requests_max: Setting[int | None]
+    connections_max: Setting[int | None]
 
     @property
     def all(self) -> tuple[Setting[object], ...]:
@@ -213,6 +214,11 @@ def http_port_keys(prefix: str, port: int, service: str, condition: str = "") ->
         Setting(
             f"{prefix}.max_keepalive", None, unless(("infinity",), integer(1)),
             f"requests after which {service} closes a connection; unset: no limit",
+        ),
+        Setting(
+            f"{prefix}.max_connections", None, unless(("infinity",), integer(1)),
+            f"maximum number of connections of {service}, if fewer than file descriptors allow; beyond it, a "
+            "new connection replaces an idle one",
         ),
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ confirms nothing more. A full disk is not a failure: pending records are written
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from warren.limits import (
     VHOST_WINDOW_MS,
 )
 from warren.management.managed_node import Loss, VhostStatus
-from warren.metadata.commands import INTERNAL_USER, MetadataCommand, PutVhost, Reply
+from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Outcome, PutVhost, Reply
 from warren.metadata.incarnation import FIRST_INCARNATION, Incarnation
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
@@ -219,12 +219,23 @@ class SupervisionTree:
         task.add_done_callback(self._tasks.discard)
 
 
+def _nothing(_: str) -> Iterable[MetadataCommand]:
+    return ()
+
+
 class VhostCreation:
     """Proposals that are answered only when a virtual host that they create can be used."""
 
-    def __init__(self, proposals: Proposals, tree: SupervisionTree) -> None:
+    def __init__(
+        self,
+        proposals: Proposals,
+        tree: SupervisionTree,
+        of_new: Callable[[str], Iterable[MetadataCommand]] = _nothing,
+    ) -> None:
+        """`of_new` are the commands for a virtual host that was created."""
         self._proposals = proposals
         self._tree = tree
+        self._of_new = of_new
 
     @property
     def is_in_doubt(self) -> bool:
@@ -236,9 +247,15 @@ class VhostCreation:
         await self._proposals.resolve()
 
     async def propose(self, command: MetadataCommand, user: str = INTERNAL_USER) -> Reply:
-        """Propose `command`; if it creates a virtual host, wait until that has started."""
+        """Propose `command`; if it creates a virtual host, give that its defaults, and wait until it has
+        started.
+        """
         reply = await self._proposals.propose(command, user)
         if isinstance(command, PutVhost):
+            for default in self._of_new(command.name) if reply.outcome is Outcome.DONE else ():
+                answer = await self._proposals.propose(default, user)
+                if answer.outcome is Outcome.REFUSED:
+                    logger.error("vhost '%s' lacks a default: %s", command.name, answer.text)
             await self._tree.wait_until_started(command.name)
         return reply
 

@@ -42,6 +42,7 @@ cdef class Channel:
     cdef bint _is_resuming
     cdef bint _is_waiting
     cdef object _waiting
+    cdef object _transaction_publishes_max
     cdef uint32_t _method_index
 
     cpdef handle(self, FrameReader reader)

@@ -69,8 +69,8 @@ class Channel:
     __slots__ = (
         "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_holds_settlement",
         "_host", "_is_resuming", "_is_waiting", "_method_index", "_outbox", "_publish_retry", "_publisher",
-        "_rules", "_run_in_channel", "_throttle", "_waiting", "history", "is_closed", "is_closing",
-        "is_interrupted", "number", "subscriber",
+        "_rules", "_run_in_channel", "_throttle", "_transaction_publishes_max", "_waiting", "history",
+        "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
     )  # fmt: skip
 
     def __init__(self, number: int, parts: "ChannelParts") -> None:
@@ -109,6 +109,7 @@ class Channel:
         # The method that an exception is attributed to: class id << 16 | method id.
         self._method_index = 0
         self._publisher.size_max = parts.message_size_max
+        self._transaction_publishes_max = parts.transaction_publishes_max
         self._publisher.check_properties = self._rules.check_properties
 
     @property
@@ -492,7 +493,7 @@ class Channel:
         if self._publisher.confirms is not None:
             raise PreconditionFailed("cannot switch from confirm to tx mode")
         if self._publisher.transaction is None:
-            self._publisher.transaction = Transaction()
+            self._publisher.transaction = Transaction(self._transaction_publishes_max)
         self._outbox.method(self.number, methods.TxSelectOk())
 
     def _tx_commit(self, _: Method) -> None:
@@ -560,6 +561,8 @@ class ChannelParts(Struct, kw_only=True):
     run_in_channel: Callable[["Channel", Callable[[], None]], None]
     failed: Callable[[ChannelException, int], None]
     message_size_max: int
+    # None is no limit.
+    transaction_publishes_max: int | None
 
 
 _HANDLERS: dict[type[Method], Callable[[Channel, Any], None]] = {

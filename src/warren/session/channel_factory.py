@@ -52,12 +52,13 @@ def open_channel(server: Server, connection: AmqpConnection, number: int) -> Cha
         run_in_channel=connection.run_in_channel,
         failed=lambda error, index: server.connection_log.channel_failed(connection, number, error, index),
         message_size_max=server.settings.message_size_max,
+        transaction_publishes_max=server.settings.transaction_publishes_max,
     )
     return Channel(number, parts)
 
 
 def _check_limits(server: Server, connection: AmqpConnection) -> None:
-    """Raise NotAllowed if channel_max or the user's channel limit is reached (RabbitMQ's texts)."""
+    """Raise NotAllowed if channel_max, or the limit of the user or node, is reached (RabbitMQ's texts)."""
     services, login = connection.services, connection.login
     assert services is not None
     assert login is not None
@@ -73,5 +74,13 @@ def _check_limits(server: Server, connection: AmqpConnection) -> None:
         raise NotAllowed(
             f"number of channels opened for user '{login.user}' has reached the maximum allowed user limit "
             f"of ({limit})",
+            method_index=0,
+        )
+    limit = server.settings.channels_max
+    if limit is not None and server.channel_count >= limit:
+        node_name = server.event_publisher.node_name
+        raise NotAllowed(
+            f"number of channels opened on node '{node_name}' has reached the maximum allowed limit of "
+            f"({limit})",
             method_index=0,
         )

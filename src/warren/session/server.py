@@ -30,6 +30,10 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     consumer_timeout_ms: int | None = limits.CONSUMER_TIMEOUT_MS
     # None is no limit.
     consumers_per_channel_max: int | None = limits.CHANNEL_CONSUMERS_MAX
+    # The open channels of all clients of the node; None is no limit.
+    channels_max: int | None = None
+    # The uncommitted publishes of a transaction; None is no limit.
+    transaction_publishes_max: int | None = None
     # The virtual host of the event exchange.
     event_vhost: str = "/"
 

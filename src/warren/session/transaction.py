@@ -6,15 +6,17 @@ are forgotten at rollback.
 
 from collections.abc import Sequence
 
+from warren.errors import PreconditionFailed
 from warren.model.message import Message
 
 
 class Transaction:
     """The uncommitted work of one channel."""
 
-    __slots__ = ("_published", "_settlements", "settled")
+    __slots__ = ("_published", "_published_max", "_settlements", "settled")
 
-    def __init__(self) -> None:
+    def __init__(self, published_max: int | None = None) -> None:
+        self._published_max = published_max
         self._published: list[tuple[Message, bool]] = []
         self._settlements: list[tuple[list[int], int]] = []
         # The delivery tags that commit will settle; they must not be settled again.
@@ -31,7 +33,11 @@ class Transaction:
         return self._published
 
     def publish(self, message: Message, is_mandatory: bool) -> None:
-        """Add a publish."""
+        """Add a publish. PreconditionFailed beyond the maximum, with the text of RabbitMQ 4.3.6."""
+        if self._published_max is not None and len(self._published) >= self._published_max:
+            raise PreconditionFailed(
+                f"transaction has reached the maximum of {self._published_max} uncommitted publishes"
+            )
         self._published.append((message, is_mandatory))
 
     def settle(self, tags: list[int], how: int) -> None:

@@ -48,11 +48,30 @@ class ListenerSettings(Struct, frozen=True, kw_only=True):
 class ConnectionSlots:
     """The limit on the number of connections, shared by several listeners."""
 
-    __slots__ = ("maximum", "taken")
+    __slots__ = ("_maximum", "_shared", "taken")
 
-    def __init__(self, maximum: int) -> None:
-        self.maximum = maximum
+    def __init__(self, maximum: int, shared: "ConnectionSlots | None" = None) -> None:
+        """`shared` are those of more listeners, of which each connection takes one as well."""
+        self._maximum = maximum
+        self._shared = shared
         self.taken = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if there is no slot for another connection."""
+        return self.taken >= self._maximum or (self._shared is not None and self._shared.is_full)
+
+    def take(self) -> None:
+        """Take a slot for a connection."""
+        self.taken += 1
+        if self._shared is not None:
+            self._shared.take()
+
+    def give_back(self) -> None:
+        """Give back the slot of a connection."""
+        self.taken -= 1
+        if self._shared is not None:
+            self._shared.give_back()
 
 
 class Listener:
@@ -132,7 +151,7 @@ class Listener:
             return None
         self._set_options(transport)
         self._connections.add(protocol)
-        self._connection_slots.taken += 1
+        self._connection_slots.take()
         self._count_half_open(peer.host)
         return self._connect(peer, protocol)
 
@@ -145,7 +164,7 @@ class Listener:
         """A socket was closed."""
         if protocol in self._connections:
             self._connections.discard(protocol)
-            self._connection_slots.taken -= 1
+            self._connection_slots.give_back()
             if protocol.is_half_open:
                 self.opened(protocol)
 
@@ -185,16 +204,16 @@ class Listener:
         assert self._setup is not None
         # All clients of a proxy share its address, which is therefore not limited.
         who = "" if self.settings.is_proxied else host
-        self._connection_slots.taken += 1
+        self._connection_slots.take()
         self._count_half_open(who)
         try:
             await self._setup.begin(connected)
         finally:
-            self._connection_slots.taken -= 1
+            self._connection_slots.give_back()
             self._uncount_half_open(who)
 
     def _is_full(self, name: str) -> bool:
-        if self._connection_slots.taken < self._connection_slots.maximum:
+        if not self._connection_slots.is_full:
             return False
         logger.warning("refused connection %s: %d connections are open", name, self._connection_slots.taken)
         return True

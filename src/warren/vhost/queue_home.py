@@ -29,9 +29,12 @@ _CHANCE_SIZE = 4
 
 
 class QueueLocators(Struct, frozen=True, kw_only=True):
-    """The settings of a node for declarations: where queues are to be whose arguments and policies do not
-    say that, and how exactly a quorum queue has to be declared again.
+    """The settings of a node for declarations: the type of queues, and where they are to be, whose arguments
+    and policies do not say that, and how exactly a quorum queue has to be declared again.
     """
+
+    # The type of durable, shared queues of virtual hosts without a default of their own; empty: classic.
+    default_type: str = ""
 
     # Of queues of every type; empty if it is not set.
     leader: str = ""

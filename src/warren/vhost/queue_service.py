@@ -274,7 +274,9 @@ class QueueService(Generic[Q]):
             raise NotFound(f"no vhost '{self._vhost}'")
         is_transient = method.exclusive or method.auto_delete or not method.durable
         arguments = queue_arguments.with_default_type(
-            method.arguments, vhost.default_queue_type, is_transient=is_transient
+            method.arguments,
+            vhost.default_queue_type or self._locators.default_type,
+            is_transient=is_transient,
         )
         queue = self._name(self._declared_name(stripped(method.queue), arguments))
         requester.authorizer.check_configure(queue)

@@ -5,6 +5,7 @@ replayed.
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from warren.metadata import bounds
 from warren.metadata.commands import (
@@ -98,6 +99,24 @@ def test_objects_beyond_a_bound_are_refused_and_existing_ones_may_change(
     assert metadata.apply(make(2), replayed).outcome is Outcome.DONE
     assert apply(make(2)).outcome in done
     assert apply(make(3)).outcome is Outcome.REFUSED
+
+
+def test_numbers_beyond_those_that_an_operator_sets_are_refused(apply: Apply, metadata: Metadata) -> None:
+    predeclared = len(metadata.vhosts.by_name["v"].topology.exchanges)
+    metadata.bounds = bounds.ConfiguredBounds(vhosts=2, queues=1, exchanges=2 * predeclared + 1)
+    commands = (
+        PutVhost(name="w"),
+        DeclareQueue(vhost="v", name="q"),
+        DeclareExchange(vhost="w", name="e", type="fanout"),
+    )
+    assert [apply(command).outcome for command in commands] == [Outcome.DONE] * 3
+    assert [apply(command).outcome for command in commands] == [Outcome.EXISTING] * 3
+    refused = [apply(replace(command, name="other")) for command in commands]
+    assert [reply.text for reply in refused] == [
+        "cannot create vhost 'other': vhost limit of 2 is reached",
+        "queue limit in cluster (1) is reached",
+        f"exchange limit of {2 * predeclared + 1} is reached",
+    ]
 
 
 def test_permissions_of_all_users_share_one_bound(apply: Apply, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,57 @@ def test_a_new_broker_has_the_user_guest_and_a_vhost() -> None:
     asyncio.run(work())
 
 
+def test_queues_are_of_the_default_type_unless_they_or_their_vhost_say_otherwise() -> None:
+    async def work() -> None:
+        broker = make(default_queue_type="quorum")
+        await broker.proposals.propose(PutVhost(name="v", default_queue_type="classic"))
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        await broker.proposals.propose(SetPermissions(user="guest", vhost="v", **everything))
+        for vhost in ("/", "v"):
+            connection = connect(broker, vhost)
+            say(connection, frame(ChannelOpen(), 1))
+            for declare in (
+                QueueDeclare(0, "plain", durable=True),
+                QueueDeclare(0, "asked", durable=True, arguments={"x-queue-type": "classic"}),
+                QueueDeclare(0, "temporary", durable=True, auto_delete=True),
+                QueueDeclare(0, "own", exclusive=True),
+            ):
+                say(connection, frame(declare, 1))
+            assert connection.is_open
+        kinds = {
+            vhost: {
+                name: queue.kind
+                for name, queue in broker.metadata.vhosts.by_name[vhost].topology.queues.items()
+            }
+            for vhost in ("/", "v")
+        }
+        others = dict.fromkeys(("asked", "temporary", "own"), "classic")
+        assert kinds == {"/": {"plain": "quorum", **others}, "v": {"plain": "classic", **others}}
+        await broker.close()
+
+    asyncio.run(work())
+
+
+def test_new_vhosts_get_the_configured_users_policies_and_limits() -> None:
+    async def work() -> None:
+        entries = {
+            "default_users.alice.password": "guest",
+            "default_policies.operator.short.max_length": "7",
+            "default_limits.vhosts.1.max_queues": "10",
+        }
+        broker = make(**entries)
+        await broker.proposals.propose(PutVhost(name="v"))
+        await broker.proposals.propose(PutVhost(name="v", description="again"))
+        for name in ("/", "v"):
+            vhost = broker.metadata.vhosts.by_name[name]
+            assert vhost.operator_policies.by_name["short"].definition == {"max-length": 7}
+            assert vhost.limit("max-queues") == 10
+            assert connect(broker, name, "alice").is_open
+        await broker.close()
+
+    asyncio.run(work())
+
+
 def test_only_the_published_password_has_a_published_hash() -> None:
     async def work() -> None:
         hashes = []

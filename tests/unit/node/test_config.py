@@ -1,5 +1,6 @@
 """Settings from files, environment and command line."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,11 @@ def test_a_rabbitmq_conf_is_read(tmp_path: Path) -> None:
     assert config.get(settings.FRAME_SIZE) == 131_072
 
 
+def test_names_that_rabbitmq_4_gave_to_settings_are_read(tmp_path: Path) -> None:
+    config = load(write(tmp_path, "max_connections = 5\nmax_channels_per_connection = 7\n"), {})
+    assert (config.get(settings.CONNECTIONS_MAX), config.get(settings.CHANNELS)) == (5, 7)
+
+
 def test_a_setting_without_effect_is_named_in_a_warning(tmp_path: Path) -> None:
     warnings = load(write(tmp_path, RABBITMQ_CONF), {}).warnings
     assert [warning.split(": ")[1] for warning in warnings] == [
@@ -92,6 +98,37 @@ def test_a_toml_file_is_read(tmp_path: Path) -> None:
     assert config.get(settings.LISTENER_TLS.is_certificate_required) is True
 
 
+# One key a line, with the first and the last series of releases whose schema has it.
+_KEYS = [
+    line.split()
+    for line in (Path(__file__).parent / "rabbitmq_keys.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+@pytest.mark.parametrize(
+    "series", ["3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "4.0", "4.1", "4.2", "4.3", "4.4"]
+)
+def test_every_key_of_rabbitmq_works_or_is_named_in_one_warning(series: str) -> None:
+    there = [key for key, first, last in _KEYS if _number(first) <= _number(series) <= _number(last)]
+    assert len(there) > 380
+    unknown: list[str] = []
+    for key in (re.sub(r"\$\w+", "1", key) for key in there):
+        try:
+            config = Config([ConfigEntry(key, "none", "here")])
+        except ConfigError as error:
+            # It is a setting, of which `none` is no value.
+            unknown.extend([key] * ("unknown" in str(error)))
+        else:
+            ((_, reason),) = config.effects()
+            assert config.warnings == ([f"here: {key} has no effect: {reason}"] if reason else [])
+    assert not unknown
+
+
+def _number(series: str) -> tuple[int, ...]:
+    return tuple(map(int, series.split(".")))
+
+
 def test_the_environment_overrides_the_file_and_the_command_line_overrides_both(tmp_path: Path) -> None:
     file = write(tmp_path, "heartbeat = 30\nlisteners.tcp.default = 1\nchannel_max = 5\n")
     environment = {"WARREN_HEARTBEAT": "40", "WARREN_LISTENERS_TCP_DEFAULT": "2", "PATH": "x"}
@@ -116,13 +153,6 @@ def test_an_unknown_variable_is_a_warning_and_those_of_kubernetes_are_ignored() 
     assert load("", environment).warnings == ["WARREN_NONSENSE: unknown setting"]
 
 
-def test_a_file_in_the_classic_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    file = tmp_path / "rabbitmq.config"
-    file.write_text("[{rabbit, []}].")
-    with pytest.raises(ConfigError, match="classic format is not read: write its settings as 'key = value'"):
-        load(str(file), {})
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -131,7 +161,11 @@ def test_a_file_in_the_classic_format_is_refused_with_what_to_do(tmp_path: Path)
             "ssl_options.certifle = x",
             "unknown key 'ssl_options.certifle' (did you mean 'ssl_options.certfile'?)",
         ),
-        ("zzz = x", "unknown key 'zzz'"),
+        ("zzz = x", "unknown key 'zzz'\n"),
+        # What is alike and means something else is not suggested.
+        ("management.path_suffix = /x", "unknown key 'management.path_suffix'\n"),
+        ("mqtt_client.ssl_options.cacertfile = x", "unknown key 'mqtt_client.ssl_options.cacertfile'\n"),
+        ("prometheus.tcp.path = x", "unknown key 'prometheus.tcp.path'\n"),
         (
             "listeners.tcp = 5672",
             "unknown key 'listeners.tcp', only 'listeners.tcp = none' or keys such as 'listeners.tcp.1'",
@@ -152,7 +186,7 @@ def test_an_invalid_setting_is_refused_with_its_line(tmp_path: Path, line: str, 
     file = write(tmp_path, f"# one\n\n{line}\n")
     with pytest.raises(ConfigError) as caught:
         load(file, {})
-    assert str(caught.value).startswith(f"{file}:3: {message}")
+    assert f"{caught.value}\n".startswith(f"{file}:3: {message}")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -171,6 +205,7 @@ def test_the_value_none_empties_a_family() -> None:
     assert config.family(settings.TCP) == {}
     config = Config([ConfigEntry(r"loopback_users.a\.b", "true", "x")])
     assert config.family(settings.LOOPBACK_USERS) == {"a.b": True}
+    assert config.place("loopback_users.a.b") == "x"
 
 
 def test_every_setting_has_a_description_and_a_unique_key() -> None:

@@ -23,6 +23,17 @@ def test_channels_on_other_nodes_count_for_the_limit_of_a_user() -> None:
     )
 
 
+def test_channels_beyond_the_limit_of_the_node_are_refused() -> None:
+    broker = Broker(channels_max=2)
+    first, second = broker.client(), broker.client()
+    [refusal] = second.ask(methods.ChannelOpen(), channel=2)
+    assert isinstance(refusal.method, methods.ConnectionClose)
+    assert refusal.method.reply_text == (
+        "NOT_ALLOWED - number of channels opened on node 'n' has reached the maximum allowed limit of (2)"
+    )
+    assert first.ask(methods.ChannelOpen(), channel=2)[0].method.name == "channel.open-ok"
+
+
 def test_connections_on_other_nodes_are_counted() -> None:
     broker = Broker()
     broker.client()

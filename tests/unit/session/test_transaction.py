@@ -29,6 +29,19 @@ def test_the_operations_are_returned_once() -> None:
     assert transaction.settled == set()
 
 
+def test_a_publish_beyond_the_limit_of_a_transaction_closes_the_channel() -> None:
+    client = Broker(transaction_publishes_max=2).client()
+    client.ask(methods.TxSelect())
+    client.send(publication("q", b"1"), publication("q", b"2"))
+    client.ask(methods.TxCommit())
+    assert [received.method.name for received in client.hear()] == []
+    client.send(*(publication("q", body) for body in (b"1", b"2", b"3")))
+    [close] = client.hear()
+    assert close.method.reply_text == (
+        "PRECONDITION_FAILED - transaction has reached the maximum of 2 uncommitted publishes"
+    )
+
+
 def test_nothing_is_executed_before_the_commit() -> None:
     broker, client = selected()
     queue = broker.services.vhost.queues["q"]

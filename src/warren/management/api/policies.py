@@ -10,7 +10,7 @@ from warren.management.listing import JsonObject, Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_checked, vhost_in_path
 from warren.management.operation import ColumnsQuery, JsonTable, ListQuery, documented
-from warren.management.replies import bad_request, done, missing, put
+from warren.management.replies import RequestRefused, bad_request, done, error_reply, missing, put
 from warren.management.request_body import BodyFields, read_fields
 from warren.metadata.commands import ClearPolicy, SetPolicy
 from warren.metadata.definitions import policy_entry
@@ -74,6 +74,7 @@ class PolicyHandlers:
     @documented(body=PolicyBody)
     async def put(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """Create or replace a policy."""
+        self._check_changeable(node)
         vhost, name = vhost_in_path(request, node), request.match_info["name"]
         fields = await read_fields(request)
         is_new = name not in self._by_name(vhost)
@@ -91,10 +92,17 @@ class PolicyHandlers:
 
     async def delete(self, request: web.Request, node: ManagedNode) -> web.StreamResponse:
         """Remove a policy."""
+        self._check_changeable(node)
         vhost = vhost_in_path(request, node)
         name = self._found(request, vhost).name
         await propose_checked(node, ClearPolicy(vhost=vhost.name, name=name, is_operator=self._is_operator))
         return done()
+
+    def _check_changeable(self, node: ManagedNode) -> None:
+        """Raise RequestRefused (405) for an operator policy if those are fixed, with RabbitMQ's text."""
+        if self._is_operator and node.has_fixed_operator_policies:
+            reason = "Broker settings disallow editing of operator policies."
+            raise RequestRefused(error_reply(405, "method_not_allowed", reason))
 
     def _by_name(self, vhost: VhostMetadata) -> dict[str, Policy]:
         return (vhost.operator_policies if self._is_operator else vhost.policies).by_name
