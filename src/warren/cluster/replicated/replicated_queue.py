@@ -508,13 +508,12 @@ class ReplicatedQueue(LedQueue):
         """Forget everything that is under way."""
         self._served_nodes.end()
         self._leader = None
-        self._dependencies.led.pop(self._number, None)
+        self._dependencies.ended()
         self._dependencies.reconciler.leadership_ended(self._number)
         self._local.end()
         self._traffic.end()
         self._traffic.unsettled.clear()
         self._dependencies.leaders.forget(self.vhost_name, self._local.record)
-        self._dependencies.ended()
         self._dependencies.later(lambda _: self._absence.end(error))
 
     # --- this node leads --------------------------------------------------------------------------------

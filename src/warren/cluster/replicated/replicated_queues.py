@@ -103,7 +103,7 @@ class ReplicatedQueues:
                 leadership_listener=vhost.leadership_listener,
                 led=self._led,
                 reconciler=self.reconciler,
-                ended=lambda: run.queues.pop(record.number, None),
+                ended=lambda: self._ended(run, record.number),
             ),
         )
         run.queues[record.number] = queue
@@ -146,6 +146,10 @@ class ReplicatedQueues:
             incarnation = Incarnation(own.node, own.number << _RUN_BITS | self._run)
             run = self._vhosts[vhost.name] = _VhostRun(vhost, incarnation)
         return run
+
+    def _ended(self, run: "_VhostRun", number: int) -> None:
+        self._led.pop(number, None)
+        run.queues.pop(number, None)
 
     def _is_member(self, node: int) -> bool:
         # A node that has never met another one is in no list of members.
