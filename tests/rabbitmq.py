@@ -21,7 +21,7 @@ PLUGINS = (
     "rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding",
     "rabbitmq_federation",
 )  # fmt: skip
-START_S = patient(90)
+START_S, CONTROL_S = patient(90), patient(60)
 
 
 def is_installed() -> bool:
@@ -114,11 +114,16 @@ class RabbitMQ:
             else:
                 return
 
+    @property
+    def is_running(self) -> bool:
+        """True from `start` to `stop` or `kill`."""
+        return self._process is not None
+
     def control(self, *arguments: str) -> str:
         """Run rabbitmqctl for this broker."""
         command = [str(SERVER.with_name("rabbitmqctl")), *arguments]
         return subprocess.run(
-            command, env=self._environment, check=True, capture_output=True, text=True, timeout=60
+            command, env=self._environment, check=True, capture_output=True, text=True, timeout=CONTROL_S
         ).stdout
 
     def stop(self) -> None:

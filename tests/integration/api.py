@@ -43,6 +43,7 @@ class HttpClient:
 
     def __init__(self, node: ManagedBroker, user: str | None = "guest:guest") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", node.ports["http"], timeout=TIMEOUT_S)
+        self.origin = f"http://127.0.0.1:{node.ports['http']}"
         self._used_at = time.monotonic()
         self._headers = {}
         if user is not None:

@@ -65,6 +65,7 @@ class Reader:
         self._broker: WarrenProcess | None = None
         self._second: WarrenProcess | None = None
         self._rabbitmq: RabbitMQ | None = None
+        self._old_http = 0
         self._served = ""
         self._printed = ""
         (folder / "sitecustomize").mkdir()
@@ -143,7 +144,9 @@ class Reader:
             pytest.skip("rabbitmq-server is not installed")
         folder = self._folder / "rabbitmq"
         folder.mkdir()
-        self._rabbitmq = RabbitMQ(folder, plugins=())
+        self._old_http = free_port()
+        settings = f"management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {self._old_http}\n"
+        self._rabbitmq = RabbitMQ(folder, settings=settings, plugins=("rabbitmq_management",))
         self._ports[RABBITMQ] = f"127.0.0.1:{self._rabbitmq.port}"
         self._rabbitmq.start()
 
@@ -156,6 +159,7 @@ class Reader:
         environment["PYTHONPATH"] = str(self._folder / "sitecustomize")
         environment["PATH"] = os.pathsep.join([str(self._programs), environment["PATH"]])
         if self._rabbitmq is not None:
+            environment["WARREN_OLD_MANAGEMENT_URI"] = f"http://127.0.0.1:{self._old_http}"
             environment |= self._rabbitmq.environment
             environment["PATH"] = os.pathsep.join([str(rabbitmq.SERVER.parent), environment["PATH"]])
         result = subprocess.run(

@@ -31,7 +31,7 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 SECTIONS = {
     "Broker": ("serve", "config", "metadata"),
     "Messages": ("queues", "streams", "exchanges", "bindings", "dead-letters", "jobs", "leases"),
-    "Other brokers": ("shovels", "federation"),
+    "Other brokers": ("shovels", "federation", "move-from"),
     "Clients": ("connections", "channels", "consumers", "trace"),
     "Users and access": ("users", "permissions", "topic-permissions", "vhosts", "limits", "whoami"),
     "Policies and definitions": (

@@ -10,6 +10,7 @@ from warren.cli.operator.cluster import CLUSTER, recover
 from warren.cli.operator.command_types import OperatorCommand, built
 from warren.cli.operator.extensions import EXTENSIONS
 from warren.cli.operator.lists import LISTS
+from warren.cli.operator.move_from.command import MOVE_FROM
 from warren.cli.operator.move_jobs import MOVE_JOBS
 from warren.cli.operator.node import NODE
 from warren.cli.operator.quarantine import QUARANTINE
@@ -24,7 +25,7 @@ from warren.cli.sections import SectionedGroup
 
 COMMANDS: tuple[OperatorCommand, ...] = (
     *LISTS, *CHANGES, *ACCOUNTS, *TASKS, *MOVE_JOBS, *EXTENSIONS, *STREAMS, *TRACING, *NODE,
-    *QUARANTINE, *BROKER_LINKS, *SUPPORT_REPORT, *CLUSTER, *REPLICAS,
+    *QUARANTINE, *BROKER_LINKS, *SUPPORT_REPORT, *CLUSTER, *REPLICAS, *MOVE_FROM,
 )  # fmt: skip
 _GROUPS = {
     "queues": "Queues, and the messages in them.",
