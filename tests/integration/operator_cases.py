@@ -37,8 +37,6 @@ LINK_CASES = (
     Case("move-from", ("amqp://guest:guest@127.0.0.1:1",), "take the links to the old broker away"),
     Case("move-from", ("http://guest:guest@127.0.0.1",), "URI is amqp://USER:PASSWORD@HOST", status=2),
     Case("move-from", ("amqp://guest:guest@127.0.0.1:1", "--undo"), "nothing to undo", status=1),
-    Case("federation links", (), "upstream"),
-    Case("federation links", ("-p", "/", "--only-down"), "upstream"),
     Case("federation restart", ("$",), "not found: '$'", status=1),
     Case("federation explain", ("amq.topic",), "cannot run", status=1),
     Case("federation explain", ("$", "--queue"), "there is no such queue", status=1),
