@@ -143,8 +143,8 @@ def test_a_rotten_record_of_a_group_makes_it_untrusted_with_file_and_offset(name
     [
         ({"configuration": b"\x02" + CONFIGURATION[1:]}, "format 2 of the configuration is newer than 1"),
         ({"machine": b"\x09" + MACHINE[1:]}, "format 9 of the machine is newer than 3"),
-        ({"commands": b"\x04" + COMMANDS[1:]}, "format 4 of the commands is newer than 3"),
-        ({"commands": b"\x04", "machine": MACHINE}, "format 4 of the commands is newer than 3"),
+        ({"commands": b"\x05" + COMMANDS[1:]}, "format 5 of the commands is newer than 4"),
+        ({"commands": b"\x05", "machine": MACHINE}, "format 5 of the commands is newer than 4"),
     ],
 )
 def test_a_newer_format_in_a_record_is_refused_with_its_place_and_nothing_is_changed(
