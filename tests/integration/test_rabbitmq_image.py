@@ -77,7 +77,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     )
     (folder / "secret").write_text("s3 cret\n")
     (made.etc / "rabbitmq.conf").write_text("heartbeat = 33\ndefault_user = other\n")
-    (made.etc / "advanced.config").write_text("[{rabbit, [{tcp_listeners, []}]}].\n")
+    (made.etc / "advanced.config").write_text("[{rabbit, [{collect_statistics, fine}]}].\n")
     (made.etc / "enabled_plugins").write_text("[rabbitmq_management,rabbitmq_mqtt].\n")
     # Written for the shell: without the prefix, and with a value that is a command.
     (made.etc / "rabbitmq-env.conf").write_text(
@@ -124,7 +124,7 @@ def test_files_in_etc_rabbitmq_are_read(container: Container) -> None:
     log = container.environment["LOG"]
     assert "RABBITMQ_ENABLED_PLUGINS_FILE: of its plugins Warren lacks rabbitmq_mqtt" in log
     assert "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: Warren does not run on Erlang" in log
-    assert "rabbit.tcp_listeners has no effect" in log
+    assert "rabbit.collect_statistics has no effect" in log
 
 
 def test_data_are_in_the_volume(container: Container) -> None:

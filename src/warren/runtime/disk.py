@@ -96,18 +96,20 @@ class DirectoryDisk:
         self._is_closed = True
         for name in [*self._noted]:
             self._forget_noted(name)
-
-        def close() -> None:
-            try:
-                self.close()
-            finally:
-                self._loop.call_soon_threadsafe(closed.set_result, None)
-
+        # A method: a function in here would refer to itself when it is compiled, and keep all of this alive.
+        close = partial(self._close_and_tell, closed)
         if self._is_writing:
             self._on_written = partial(self._worker.do, close)
         else:
             self._worker.do(close)
         await closed
+
+    def _close_and_tell(self, closed: asyncio.Future[None]) -> None:
+        """Close the files, in the thread of the jobs, and complete `closed` in the loop."""
+        try:
+            self.close()
+        finally:
+            self._loop.call_soon_threadsafe(closed.set_result, None)
 
     def close(self) -> None:
         """Close the files; no job may be in progress."""
