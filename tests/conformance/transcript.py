@@ -177,8 +177,8 @@ def expect(text: str, peer: Peer, context: TranscriptContext, kept: dict[str, An
             if event is None:
                 raise Mismatch("got " + ("closed" if peer.is_closed else _waiting(peer, context)))
             actual = context.plain(event.values)
-            if context.is_quorum:
-                actual = _without_count(actual, expected)
+            added = ("x-acquired-count", "x-delivery-count") if context.is_quorum else ("x-acquired-count",)
+            actual = _without_counts(actual, expected, added)
             if event.name != name or not notation.matches(expected, actual, kept):
                 raise Mismatch(f"got {describe(Event(event.channel, event.name, actual))}")
 
@@ -194,12 +194,14 @@ def _without_additions(table: Any) -> Any:
     }
 
 
-def _without_count(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, Any]:
-    """`values` without the header that quorum queues add, and without headers if none are `expected`."""
+def _without_counts(
+    values: dict[str, Any], expected: dict[str, Any], added: tuple[str, ...]
+) -> dict[str, Any]:
+    """`values` without the headers `added` by quorum queues, and without headers if none are `expected`."""
     headers = values.get("headers")
-    if not isinstance(headers, dict) or "x-delivery-count" not in headers:
+    if not isinstance(headers, dict) or headers.keys().isdisjoint(added):
         return values
-    left = {key: value for key, value in headers.items() if key != "x-delivery-count"}
+    left = {key: value for key, value in headers.items() if key not in added}
     others = {key: value for key, value in values.items() if key != "headers"}
     return others | {"headers": left} if left or "headers" in expected else others
 

@@ -28,6 +28,8 @@ _STEP = re.compile(r"C(\d*)> (?:\d+ times )?(?:(\d+) )?(\S+)(.*)")
 _QUEUE = re.compile(r'\bqueue="([^"]*)"')
 _TAG = re.compile(r"tag\((\d)\)")
 _CONSUMER = re.compile(r'\bconsumer_tag="([^"]*)"')
+# The headers that RabbitMQ 4 has, and Warren.
+_ADDED = ("x-last-death-", "x-acquired-count")
 _VOLATILE = [
     (re.compile(r'"time": \d+T'), '"time": *'),
     (re.compile(r"amq\.(gen|ctag|rabbitmq\.reply-to)[-.][\w.=+/-]+"), r"amq.\1-*"),
@@ -239,6 +241,6 @@ class Player:
 def _in_order(value: object) -> object:
     """`value` with the fields of tables sorted, and without the headers that only Warren adds."""
     if isinstance(value, dict):
-        kept = sorted(key for key in value if not key.startswith("x-last-death-"))
+        kept = sorted(key for key in value if not key.startswith(_ADDED))
         return {key: _in_order(value[key]) for key in kept}
     return [_in_order(member) for member in value] if isinstance(value, list) else value

@@ -336,8 +336,8 @@ class QuorumQueue(ClaimedQueue):
             self.quarantine(delivery)
 
     def outgoing(self, delivery: Delivery) -> Message:
-        """The message of `delivery` with its delivery count, if it was fetched or delivered before."""
-        return with_delivery_count(delivery.message, delivery.attempts)
+        """The message of `delivery` with its counts, if it was fetched or delivered before."""
+        return with_delivery_count(delivery.message, delivery.attempts, delivery.attempts)
 
     def begin_again(self, replica: int) -> None:
         """End the replica: what the store has is that of a new one with the number `replica`, or of none if
