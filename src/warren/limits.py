@@ -50,6 +50,8 @@ OUTBOX_SIZE_MAX = 262_144
 # --- names --------------------------------------------------------------------------------------
 # A short string: 0-9-1 §4.2.5.3.
 NAME_SIZE_MAX = 255
+# Bytes of `x-name-prefix`, to which a hyphen and 22 characters are added (RabbitMQ 4.4).
+NAME_PREFIX_SIZE_MAX = 64
 
 # --- routing ------------------------------------------------------------------------------------
 # Routes cached by the router of a vhost, by exchange and routing key: some 250 bytes each, 64 MB in all.

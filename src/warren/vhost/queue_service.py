@@ -20,7 +20,7 @@ from warren.errors import (
     PreconditionFailed,
     ResourceLocked,
 )
-from warren.limits import REMOVED_PER_TURN
+from warren.limits import NAME_PREFIX_SIZE_MAX, REMOVED_PER_TURN
 from warren.metadata.commands import (
     INTERNAL_USER,
     DeclareQueue,
@@ -57,8 +57,11 @@ from warren.vhost.queue_placement import queue_members
 from warren.vhost.queue_removals import QueueRemovals
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods
+from warren.wire.table import Value
 
 GENERATED_PREFIX = "amq.gen"
+# The argument with another prefix for a generated name (RabbitMQ 4.4); it is not kept with the queue.
+_NAME_PREFIX = "x-name-prefix"
 # What is compared if a quorum queue is declared as a classic one, with relaxed checks (RabbitMQ 4.3.6).
 _RELAXED_ARGUMENTS = (
     "x-dead-letter-exchange",
@@ -278,7 +281,11 @@ class QueueService(Generic[Q]):
             vhost.default_queue_type or self._locators.default_type,
             is_transient=is_transient,
         )
-        queue = self._name(self._declared_name(stripped(method.queue), arguments))
+        prefix = GENERATED_PREFIX
+        if _NAME_PREFIX in arguments:
+            arguments = dict(arguments)
+            prefix = _name_prefix(arguments.pop(_NAME_PREFIX))
+        queue = self._name(self._declared_name(stripped(method.queue), arguments, prefix))
         requester.authorizer.check_configure(queue)
         command = DeclareQueue(
             vhost=self._vhost,
@@ -336,7 +343,7 @@ class QueueService(Generic[Q]):
         members = queue_members(self._metadata, command, leader, group_size=locators.group_size)
         return replace(command, home=home, members=members) if home or members else command
 
-    def _declared_name(self, name: str, arguments: Arguments) -> str:
+    def _declared_name(self, name: str, arguments: Arguments, prefix: str) -> str:
         if name.startswith(RESERVED_PREFIX):
             raise AccessRefused(f"queue name '{name}' contains reserved prefix 'amq.*'")
         if name:
@@ -344,7 +351,13 @@ class QueueService(Generic[Q]):
         kind = queue_kind(arguments)
         if kind != "classic" and kind in QUEUE_KINDS:
             raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{kind}_queue")
-        return generated_name(GENERATED_PREFIX, self._random_bytes(GENERATED_BYTES))
+        if prefix.startswith(RESERVED_PREFIX) and prefix != GENERATED_PREFIX:
+            raise AccessRefused(f"queue name prefix '{prefix}' contains reserved prefix 'amq.*'")
+        if len(prefix.encode("utf-8", "surrogateescape")) > NAME_PREFIX_SIZE_MAX:
+            raise PreconditionFailed(
+                f"Queue name prefix '{prefix}' exceeds the {NAME_PREFIX_SIZE_MAX}-byte limit"
+            )
+        return generated_name(prefix, self._random_bytes(GENERATED_BYTES))
 
     def _name(self, name: str) -> QueueName:
         return QueueName(self._vhost, name)
@@ -352,6 +365,11 @@ class QueueService(Generic[Q]):
     def _record(self, name: str) -> QueueRecord | None:
         vhost = self._metadata.vhost(self._vhost)
         return None if vhost is None else vhost.topology.queues.get(name)
+
+
+def _name_prefix(value: Value) -> str:
+    """The prefix of a generated name that a declaration asks for; as in RabbitMQ, only a string counts."""
+    return (stripped(value) if isinstance(value, str) else "") or GENERATED_PREFIX
 
 
 def queue_not_found(queue: QueueName) -> NotFound:

@@ -67,6 +67,28 @@ def test_a_queue_without_a_name_gets_one_and_becomes_the_last_declared(live: Liv
     assert who.queue("named") == "named"
 
 
+def test_a_generated_name_begins_with_the_prefix_that_is_asked_for(live: LiveVhost) -> None:
+    asked: dict[str, Value] = {"x-name-prefix": "my\napp", "x-max-length": 5}
+    name = declare(live, "", arguments=asked).name
+    assert name == "myapp-_____________________w"
+    # It belongs to the declaration, not to the queue.
+    assert declare(live, name, arguments={"x-max-length": 5}).name == name
+    assert declare(live, name, arguments=asked | {"x-name-prefix": 5}).name == name
+    for none in ("", "\r", 5, None):
+        generated = declare(live, "", arguments={"x-name-prefix": none}).name
+        assert generated == "amq.gen-_____________________w"
+
+
+def test_a_prefix_of_generated_names_is_neither_reserved_nor_longer_than_64_bytes(live: LiveVhost) -> None:
+    longest = "ä" * 32
+    assert declare(live, "", arguments={"x-name-prefix": longest}).name.startswith(longest + "-")
+    text = error(PreconditionFailed, declare, live, "", arguments={"x-name-prefix": longest + "x"})
+    assert text == f"Queue name prefix '{longest}x' exceeds the 64-byte limit"
+    text = error(AccessRefused, declare, live, "", arguments={"x-name-prefix": "amq.retained."})
+    assert text == "queue name prefix 'amq.retained.' contains reserved prefix 'amq.*'"
+    assert declare(live, "q", arguments={"x-name-prefix": longest + "x"}).name == "q"
+
+
 def test_an_empty_name_without_a_declared_queue_is_not_found(live: LiveVhost) -> None:
     for call in (delete, purge):
         assert error(NotFound, call, live, "") == "no previously declared queue"
