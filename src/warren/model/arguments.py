@@ -16,6 +16,7 @@ from warren.limits import (
     DELIVERY_LIMIT_DEFAULT,
     EXPIRY_MS_MAX,
     PRIORITY_MAX,
+    STREAM_INITIAL_OFFSET_MAX,
     STREAM_SEGMENT_SIZE_MAX,
 )
 from warren.limits_raft import QUORUM_PRIORITY_MAX
@@ -95,6 +96,7 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-stream-max-segment-size-bytes",
         "x-initial-cluster-size",
         "x-queue-leader-locator",
+        "x-stream-initial-offset",
     ),
 }
 # RabbitMQ 3.10 ignores these arguments on queue types that do not support them.
@@ -185,6 +187,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
     # For streams: the maximum age of messages (ms), and the size of a segment file in bytes.
     age_ms_max: int | None = None
     segment_size_max: int | None = None
+    # The offset of its first message.
+    initial_offset: int = 0
 
     @property
     def keeps_dead_letters(self) -> bool:
@@ -326,6 +330,7 @@ def queue_settings(
         is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
         segment_size_max=said.number("stream-max-segment-size-bytes"),
+        initial_offset=_number(arguments.get("x-stream-initial-offset")) or 0,
     )
 
 
@@ -466,6 +471,11 @@ def _priority(value: Value, arguments: Arguments) -> str | None:
     return error or (f"{{max_value_exceeded,{value:d}}}" if value > PRIORITY_MAX else None)
 
 
+def _initial_offset(value: Value, arguments: Arguments) -> str | None:
+    error = _natural(value, arguments)
+    return error or (f"{{value_too_large,{value:d}}}" if value > STREAM_INITIAL_OFFSET_MAX else None)
+
+
 def _boolean(value: Value, _: Arguments) -> str | None:
     return None if isinstance(value, bool) else _unacceptable(value)
 
@@ -559,6 +569,7 @@ _CHECKS: Mapping[str, Callable[[Value, Arguments], str | None]] = {
     "x-delayed-retry-type": _delayed_retry,
     "x-delayed-retry-min": _positive,
     "x-delayed-retry-max": _positive,
+    "x-stream-initial-offset": _initial_offset,
 }
 _SEGMENT_SIZE = "x-stream-max-segment-size-bytes"
 _ALL_ARGUMENTS = frozenset(key for keys in KIND_ARGUMENTS.values() for key in keys)

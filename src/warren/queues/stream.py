@@ -78,7 +78,7 @@ class StreamQueue(LocalQueue):
         """Store its messages in `store` as the stream with `number`, which may exist already."""
         self._store = store
         self.log = store.log(number)
-        store.begin(self.log)
+        store.begin(self.log, self.settings.initial_offset)
         self.log.listener = self._committed
         self.log.failed = self._failed
         self._retain()

@@ -112,6 +112,14 @@ REFUSED: list[tuple[dict[str, Value], str]] = [
         {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_001},
         "Exceeded max value for x-stream-max-segment-size-bytes",
     ),
+    (
+        {"x-queue-type": "stream", "x-stream-initial-offset": -1},
+        "invalid arg 'x-stream-initial-offset' {}: {{value_negative,-1}}",
+    ),
+    (
+        {"x-queue-type": "stream", "x-stream-initial-offset": 10**18 + 1},
+        "invalid arg 'x-stream-initial-offset' {}: {{value_too_large,1000000000000000001}}",
+    ),
 ]
 
 
@@ -162,6 +170,7 @@ ACCEPTED: list[dict[str, Value]] = [
     {"x-queue-type": "quorum", "x-quorum-target-group-size": "three"},
     {"x-delayed-retry-type": "never", "x-quorum-target-group-size": 0},
     {"x-queue-type": "stream", "x-stream-max-segment-size-bytes": 3_000_000_000},
+    {"x-queue-type": "stream", "x-stream-initial-offset": 10**18},
 ]
 
 

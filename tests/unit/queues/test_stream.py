@@ -53,7 +53,8 @@ class StreamHarness:
     def open(self, settings: QueueSettings = SETTINGS) -> None:
         """Open the stream, as at a start."""
         files = StreamLogDependencies(disk=self.disk, random_bytes=self.chance.randbytes, report=print)
-        self.store = open_streams(files, IdlePort(), lambda number: number == 7).store
+        found = open_streams(files, IdlePort(), lambda number: number == 7)
+        self.store, self.damage = found.store, found.damage
         self.queue = StreamQueue("s", "/", self.host, settings)
         self.queue.attach_store(self.store, 7)
 
@@ -251,6 +252,22 @@ def test_an_epoch_is_persistent_and_belongs_to_one_stream(harness: StreamHarness
     harness.write()
     harness.open()
     assert harness.queue.epoch != epoch
+
+
+def test_a_stream_begins_with_the_offset_that_it_was_declared_with(harness: StreamHarness) -> None:
+    harness.queue.delete()
+    harness.write()
+    settings = QueueSettings(kind="stream", initial_offset=1_000)
+    for _ in range(2):
+        # The second time there is an empty file.
+        harness.open(settings)
+        assert (harness.queue.log.first, harness.queue.log.committed) == (1_000, 1_000)
+        harness.write()
+    harness.publish(b"one", b"two")
+    harness.open(settings)
+    log = harness.queue.log
+    assert (log.first, log.committed, harness.queue.message_count) == (1_000, 1_002, 2)
+    assert harness.damage == []
 
 
 def test_a_stream_survives_a_restart_and_is_gone_after_a_delete(harness: StreamHarness) -> None:

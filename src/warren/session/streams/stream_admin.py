@@ -28,6 +28,7 @@ _NUMBERS = {
     "max-length-bytes": "x-max-length-bytes",
     "stream-max-segment-size-bytes": "x-stream-max-segment-size-bytes",
     "initial-cluster-size": "x-initial-cluster-size",
+    "stream-initial-offset": "x-stream-initial-offset",
 }
 
 

@@ -158,7 +158,8 @@ class _StreamReader:
         """Report the messages of stream `number` that the catalog has and that are not in its files."""
         known = self._known
         first = self.segments[0].first if self.segments else known.end
-        if known.begin < first:
+        # Of a stream with a first offset of its own nothing is known before its first write.
+        if known.begin < first and known.end:
             name = segment_name(number, known.begin)
             self._lose(known.begin, first, name, 0)
         if self.segments and self.segments[-1].end < known.end:

@@ -36,9 +36,10 @@ class StreamStore:
             self.logs[number] = log
         return log
 
-    def begin(self, log: StreamLog) -> None:
-        """Write the epoch of `log` to disk before there is a message in it."""
+    def begin(self, log: StreamLog, offset: int) -> None:
+        """Write the epoch of `log` to disk before there is a message in it; the first one gets `offset`."""
         if not log.segments:
+            log.skip_to(offset)
             log.begin()
             self.mark_dirty(log)
 

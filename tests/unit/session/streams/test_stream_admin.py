@@ -31,6 +31,8 @@ def client(node: Node) -> StreamClient:
             ResponseCode.OK,
         ),
         ("n", {"initial-cluster-size": "1", "queue-leader-locator": "client-local"}, ResponseCode.OK),
+        ("n", {"stream-initial-offset": "1000"}, ResponseCode.OK),
+        ("n", {"stream-initial-offset": "-1"}, ResponseCode.PRECONDITION_FAILED),
         ("n", {"max-length-bytes": "abc"}, ResponseCode.PRECONDITION_FAILED),
         ("n", {"max-age": "abc"}, ResponseCode.PRECONDITION_FAILED),
         ("", {}, ResponseCode.PRECONDITION_FAILED),
@@ -48,6 +50,8 @@ def test_a_stream_is_created(
 
 def test_a_stream_has_the_arguments_of_its_creation(node: Node, client: StreamClient) -> None:
     client.ask(commands.Create("n", {"max-length-bytes": "1000", "max-age": "1h"}))
+    client.ask(commands.Create("m", {"stream-initial-offset": "1000"}))
+    assert node.services.vhost.queues["m"].log.next == 1_000
     retention = node.services.vhost.queues["n"].log.retention
     assert (retention.bytes_max, retention.age_ms_max) == (1_000, 3_600_000)
 
