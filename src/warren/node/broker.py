@@ -65,6 +65,7 @@ from warren.node.node_identity import NodeIdentity
 from warren.node.quarantine import finish_removals
 from warren.node.queue_settings import (
     DEFAULT_TYPE,
+    DELIVERY_LIMIT_COUNTS,
     GROUP_SIZE,
     LEADER_LOCATOR,
     MASTER_LOCATOR,
@@ -157,6 +158,7 @@ class Broker:
                 later=self._turns.later,
                 node_name=self.name,
                 locators=self._locators(),
+                counts_all_returns=config.get(DELIVERY_LIMIT_COUNTS) == "all",
                 on_down=fail if config.get(settings.VHOST_FAILURE_STOPS) else None,
                 has_store=metadata_journal is not None,
                 staging=self.staging,

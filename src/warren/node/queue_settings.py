@@ -28,6 +28,12 @@ GROUP_SIZE = Setting(
     "number of nodes of a cluster that get a replica of a new quorum queue without the argument "
     "`x-quorum-initial-group-size`, as far as there are so many",
 )  # fmt: skip
+DELIVERY_LIMIT_COUNTS = Setting(
+    "quorum_queue.delivery_limit_counts", "all", choice({name: name for name in ("all", "failed")}),
+    "deliveries of a quorum queue that count towards its delivery limit: `all` that came back, as in "
+    "RabbitMQ 3.x; `failed`, only those of a reject or of a channel that ended, as in 4.3, not those of a "
+    "nack, a recover or the consumer timeout",
+)  # fmt: skip
 RELAXED_CHECKS = Setting(
     "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",
     QueueLocators().has_relaxed_checks, boolean,

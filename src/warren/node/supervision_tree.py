@@ -88,6 +88,8 @@ class TreeDependencies(Struct, frozen=True, kw_only=True):
     staging: Staging
     # The settings of the node for the homes of queues.
     locators: QueueLocators
+    # Whether each return of a message to a quorum queue counts towards the delivery limit.
+    counts_all_returns: bool = True
     # The queues of other nodes; None if there can be no others.
     remote_queues: RemoteQueues | None = None
     # The run of this node.
@@ -464,6 +466,7 @@ class _VhostUnit:
             turn=tree_dependencies.turn,
             node_name=tree_dependencies.node_name,
             locators=tree_dependencies.locators,
+            counts_all_returns=tree_dependencies.counts_all_returns,
             incarnation=tree_dependencies.incarnation,
         )
         remote_queues = tree_dependencies.remote_queues

@@ -44,6 +44,7 @@ cdef class QueueHost(Counters):
     cdef public PublishCredit behind
     cdef public int64_t work
     cdef readonly bint is_traced
+    cdef public bint counts_all_returns
     cdef public dict dirty
     cdef public Py_ssize_t consumer_count
     cdef readonly dict holders

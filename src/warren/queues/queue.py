@@ -154,8 +154,8 @@ class QueueHost(Counters):
     """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""
 
     __slots__ = (
-        "behind", "confirmed_dead_letters", "consumer_count", "dirty", "holders", "is_traced", "kept_counts",
-        "turn", "work",
+        "behind", "confirmed_dead_letters", "consumer_count", "counts_all_returns", "dirty", "holders",
+        "is_traced", "kept_counts", "turn", "work",
     )  # fmt: skip
 
     def __init__(self, turn: Turn) -> None:
@@ -167,6 +167,9 @@ class QueueHost(Counters):
         self.turn = turn
         # The credit of the queue whose `publish` returned BEHIND last.
         self.behind: PublishCredit | None = None
+        # True if each return of a message to a quorum queue counts towards the delivery limit, as in RabbitMQ
+        # 3.x; False if only those of messages that have failed do, as in 4.3.
+        self.counts_all_returns = True
         # True while published and delivered messages are traced.
         self.is_traced = False
         # The number of consumers of all its queues.

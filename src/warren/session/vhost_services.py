@@ -75,6 +75,7 @@ class VhostServices(Struct, frozen=True, kw_only=True):
         """Create the virtual host `name` of `metadata`, which is empty before `recover`."""
         router = Router(name)
         vhost = VirtualHost(name, router, dependencies.turn)
+        vhost.counts_all_returns = dependencies.counts_all_returns
         random_bytes, later, after = dependencies.random_bytes, dependencies.later, dependencies.after
         retained_streams = RetainedStreams(router, vhost.queues, proposals, later=later, after=after)
 
@@ -251,6 +252,8 @@ class VhostDependencies(Struct, frozen=True, kw_only=True):
     node_name: str
     # The settings of the node for where queues are.
     locators: QueueLocators = NO_LOCATORS
+    # See `QueueHost`.
+    counts_all_returns: bool = True
     # The run of the node, which numbers what it publishes to replicated queues, and is in reply names.
     incarnation: Incarnation = FIRST_INCARNATION
     # The queue of a record whose home is another node, or which may have replicas; None for all others.

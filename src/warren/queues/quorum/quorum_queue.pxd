@@ -31,9 +31,11 @@ cdef class QuorumQueue(ClaimedQueue):
     @cython.locals(stored=StoredMessage, proposals=GroupProposals)
     cpdef int publish(self, Message message, ConfirmListener confirmation, uint64_t sequence) except -1
     cpdef pump(self)
-    @cython.locals(proposals=GroupProposals, is_over=bint, has_failed=bint, ready_at=int64_t)
+    @cython.locals(proposals=GroupProposals, is_over=bint, has_failed=bint, is_counted=bint, ready_at=int64_t)
     cpdef requeue(self, Delivery delivery, int reason=*)
     cpdef Message outgoing(self, Delivery delivery)
+    @cython.final
+    cdef Py_ssize_t _counted(self, Delivery delivery) except -1
     @cython.locals(group=QuorumGroup, run=PositionRun, place=Py_ssize_t, level=cython.int, first=uint64_t, position=uint64_t, end=uint64_t, reach=uint64_t)
     cpdef enter(self, list messages, object runs)
     @cython.locals(group=QuorumGroup, level=cython.int, backlog=QuorumBacklog)

@@ -317,8 +317,9 @@ class QuorumQueue(ClaimedQueue):
         """
         proposals = self._proposals
         self._uncount_unacked(delivery)
-        is_over = 0 <= self._attempts_max <= delivery.attempts and not self.is_deleted
         has_failed = reason >= _REJECTED
+        is_counted = has_failed or self._host.counts_all_returns
+        is_over = is_counted and 0 <= self._attempts_max <= self._counted(delivery) and not self.is_deleted
         delivery.attempts += 1
         delivery.failures += has_failed
         delivery.consumer = None
@@ -337,7 +338,11 @@ class QuorumQueue(ClaimedQueue):
 
     def outgoing(self, delivery: Delivery) -> Message:
         """The message of `delivery` with its counts, if it was fetched or delivered before."""
-        return with_delivery_count(delivery.message, delivery.attempts, delivery.attempts)
+        return with_delivery_count(delivery.message, self._counted(delivery), delivery.attempts)
+
+    def _counted(self, delivery: Delivery) -> int:
+        """The number of its earlier deliveries that count towards the delivery limit."""
+        return delivery.attempts if self._host.counts_all_returns else delivery.failures
 
     def begin_again(self, replica: int) -> None:
         """End the replica: what the store has is that of a new one with the number `replica`, or of none if

@@ -271,3 +271,28 @@ def test_a_message_that_comes_back_to_a_deleted_queue_does_not_wait(host: Host) 
     queue.delete()
     queue.requeue(delivery, REJECTED)
     assert queue.counts().delayed_count == 0
+
+
+@pytest.mark.parametrize(
+    ("counts_all_returns", "reasons", "counts"),
+    [
+        (True, [NACKED, TIMED_OUT, REJECTED], [(1, 1), (2, 2), None]),
+        (False, [NACKED, TIMED_OUT, NACKED, REJECTED], [(0, 1), (0, 2), (0, 3), (1, 4)]),
+        (False, [REJECTED, NACKED, CHANNEL_ENDED, NACKED, REJECTED], [(1, 1), (1, 2), (2, 3), (2, 4), None]),
+    ],
+)
+def test_returns_count_towards_the_delivery_limit_if_all_do_or_if_the_delivery_has_failed(
+    host: Host, counts_all_returns: bool, reasons: list[int], counts: list[tuple[int, int] | None]
+) -> None:
+    host.counts_all_returns = counts_all_returns
+    queue = made(host, "a", retry=DelayedRetry.DISABLED, delivery_limit=2, dead_letter_exchange="dlx")
+    delivery: Delivery | None = taken(queue)
+    found: list[tuple[object, object] | None] = []
+    for reason in reasons:
+        assert delivery is not None
+        queue.requeue(delivery, reason)
+        delivery = queue.get()
+        headers = {} if delivery is None else queue.outgoing(delivery).properties().headers or {}
+        found.append((headers["x-delivery-count"], headers["x-acquired-count"]) if headers else None)
+    assert found == counts
+    assert host.dead == ([(b"a", "delivery_limit")] if counts[-1] is None else [])
