@@ -99,6 +99,11 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-stream-initial-offset",
     ),
 }
+# Those that are compared: RabbitMQ 3.10, the version that clients are told, does not know this one, so that an
+# application may declare its queue again with another value.
+COMPARED_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    kind: tuple(key for key in keys if key != "x-consumer-timeout") for kind, keys in KIND_ARGUMENTS.items()
+}
 # RabbitMQ 3.10 ignores these arguments on queue types that do not support them.
 _IGNORED_WHERE_UNKNOWN = frozenset(
     (

@@ -38,7 +38,7 @@ from warren.metadata.vhosts import VhostMetadata
 from warren.model import arguments as queue_arguments
 from warren.model.arguments import (
     CLASSIC,
-    KIND_ARGUMENTS,
+    COMPARED_ARGUMENTS,
     QUEUE_KINDS,
     QUEUE_TYPE,
     QUORUM,
@@ -405,7 +405,7 @@ def check_redeclared(
         raise queue_locked(queue)
     check_same(queue, "durable", current=record.durable, received=command.durable)
     check_same(queue, "auto_delete", current=record.auto_delete, received=command.auto_delete)
-    keys = KIND_ARGUMENTS[record.kind]
+    keys = COMPARED_ARGUMENTS[record.kind]
     check_same_arguments(queue, keys, current=record.arguments, received=command.arguments)
 
 

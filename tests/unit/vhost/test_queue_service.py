@@ -124,6 +124,18 @@ def test_an_inequivalent_redeclaration_is_refused_property_by_property(live: Liv
     assert error(ResourceLocked, declare, live, "q2", exclusive=True) == LOCKED.format("q2")
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum", "stream"])
+def test_a_queue_may_be_declared_again_with_another_consumer_timeout_and_keeps_the_first(
+    live: LiveVhost, kind: str
+) -> None:
+    own: dict[str, Value] = {"x-queue-type": kind}
+    declare(live, "q2", durable=True, arguments=own | {"x-consumer-timeout": 60_000})
+    settings = live.queues["q2"].settings
+    for other in ({}, {"x-consumer-timeout": 70_000}, {"x-consumer-timeout": "text"}):
+        assert declare(live, "q2", durable=True, arguments=own | other).name == "q2"
+    assert live.queues["q2"].settings == settings
+
+
 def test_an_exclusive_queue_is_locked_for_other_connections(live: LiveVhost) -> None:
     mine, other = live.requester(), live.requester(connection="c2")
     declare(live, "excl", mine, exclusive=True, durable=True)
