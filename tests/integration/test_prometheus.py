@@ -157,6 +157,28 @@ def test_the_age_of_the_next_message_is_per_queue_and_not_summed(node: BrokerPro
     channel.queue_delete("dated")
 
 
+def test_what_is_ready_is_told_by_priority_and_by_age(node: BrokerProcess, channel: Any) -> None:
+    channel.queue_declare("ranked", arguments={"x-max-priority": 5})
+    for priority in (0, 5, 5):
+        channel.basic_publish("", "ranked", b"", pika.BasicProperties(priority=priority))
+    found = scraped(node, "/metrics/detailed?family=queue_metrics")
+    by_priority = found["rabbitmq_detailed_queue_messages_ready_by_priority"]
+    assert by_priority == {
+        'vhost="/",queue="ranked",priority="0"': 1,
+        'vhost="/",queue="ranked",priority="5"': 2,
+    }
+    ages = found["rabbitmq_detailed_queue_oldest_ready_message_age_seconds"]
+    assert ages['vhost="/",queue="ranked"'] >= 0
+    channel.queue_purge("ranked")
+    assert (
+        scraped(node, "/metrics/per-object")["rabbitmq_queue_oldest_ready_message_age_seconds"][
+            'vhost="/",queue="ranked"'
+        ]
+        == 0
+    )
+    channel.queue_delete("ranked")
+
+
 def test_metrics_common_to_all_nodes_are_in_the_detailed_endpoint(node: BrokerProcess, channel: Any) -> None:
     channel.exchange_declare("bound", "topic")
     channel.queue_bind("work", "bound", "a.#")

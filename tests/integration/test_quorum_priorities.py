@@ -118,7 +118,11 @@ def test_priorities_attempts_and_leases_are_there_after_a_restart(tmp_path: Path
     with broker(*options) as node, connect(node.port) as connection:
         channel = connection.channel()
         method, properties, body = channel.basic_get("jobs")
-        assert (body, method.redelivered, properties.headers) == (b"higher", True, {"x-acquired-count": 1, "x-delivery-count": 1})
+        assert (body, method.redelivered, properties.headers) == (
+            b"higher",
+            True,
+            {"x-acquired-count": 1, "x-delivery-count": 1},
+        )
         assert [*got(channel, 2)] == ["high", "low"]
         assert channel.basic_get("jobs")[0] is None
         client = HttpClient(node)

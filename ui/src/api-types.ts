@@ -1233,6 +1233,7 @@ export interface Queue {
   message_bytes_unacknowledged?: number;
   message_stats?: MessageStats;
   messages?: number;
+  messages_by_priority?: Record<string, number>;
   messages_delayed?: number;
   messages_details?: RateDetails;
   messages_dlx?: number;
@@ -1248,6 +1249,7 @@ export interface Queue {
   messages_unacknowledged_ram?: number;
   name: string;
   node: string;
+  oldest_ready_ms?: number;
   online?: string[];
   open_files?: Record<string, number>;
   operator_policy?: string | null;

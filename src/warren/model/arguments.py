@@ -99,7 +99,7 @@ KIND_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
         "x-stream-initial-offset",
     ),
 }
-# Those that are compared: RabbitMQ 3.10, the version that clients are told, does not know this one, so that an
+# Those that are compared. RabbitMQ 3.10, the version that clients are told, does not know this one, so an
 # application may declare its queue again with another value.
 COMPARED_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     kind: tuple(key for key in keys if key != "x-consumer-timeout") for kind, keys in KIND_ARGUMENTS.items()

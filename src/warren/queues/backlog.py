@@ -71,6 +71,14 @@ class Backlog:
         """The message that `pop` would take, perhaps without its content. Only while `count` is not 0."""
         raise NotImplementedError
 
+    def oldest(self) -> int | None:
+        """When the oldest message was published (Unix time, ms); None without messages."""
+        raise NotImplementedError
+
+    def counts_by_priority(self) -> dict[int, int] | None:
+        """The number of messages of each priority that has any; None without priorities."""
+        return None
+
     # --- a message that was delivered ----------------------------------------------------------
 
     def settled(self, delivery: Delivery) -> None:

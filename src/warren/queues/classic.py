@@ -139,6 +139,17 @@ class ClassicQueue(TakingQueue):
         return message.properties().timestamp
 
     @property
+    def oldest_ready_ms(self) -> int | None:
+        """How long ago (ms) the oldest ready message was published; None without one."""
+        oldest = self._ready.oldest()
+        return None if oldest is None else max(0, self._host.turn.now() - oldest)
+
+    @property
+    def ready_by_priority(self) -> dict[int, int] | None:
+        """The number of ready messages of each priority that has any; None without priorities."""
+        return self._ready.counts_by_priority()
+
+    @property
     def active_consumer(self) -> Consumer | None:
         """The active consumer, if the queue has single active consumer; else None."""
         return self._consumers.active

@@ -161,6 +161,10 @@ class DiskBacklog(Backlog):
         """The message that `pop` would take, perhaps without its content. Only while `count` is not 0."""
         return self._messages.first()
 
+    def oldest(self) -> int | None:
+        """When the oldest message was published (Unix time, ms); None without messages."""
+        return self._messages.oldest()
+
     # --- a message that was delivered ----------------------------------------------------------
 
     def settled(self, delivery: Delivery) -> None:

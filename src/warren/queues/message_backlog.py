@@ -115,6 +115,10 @@ class MessageBacklog(Backlog):
         delivery = self.first_requeued()
         return self.places.get(0) if delivery is None else delivery.message  # type: ignore[return-value]
 
+    def oldest(self) -> int | None:
+        """When the oldest message was published (Unix time, ms); None without messages."""
+        return published_at_of(self.first()) if self.count else None
+
     def first_position(self) -> int:
         """The position of the message that `pop` would take. Only while `count` is not 0."""
         if self._is_requeued_first():

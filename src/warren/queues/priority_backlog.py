@@ -123,6 +123,19 @@ class PriorityBacklog(Backlog):
         """The message that `pop` would take. Only while `count` is not 0."""
         return self._top().first()
 
+    def oldest(self) -> int | None:
+        """When the oldest message of any priority was published (Unix time, ms); None without messages."""
+        times = [level.oldest() for level in self._levels if level is not None]
+        return min((time for time in times if time is not None), default=None)
+
+    def counts_by_priority(self) -> dict[int, int]:
+        """The number of messages of each priority that has any."""
+        return {
+            priority: level.count
+            for priority, level in enumerate(self._levels)
+            if level is not None and level.count
+        }
+
     def deadline_of(self, message: Message, position: int, ttl_ms: int) -> int:
         """The time (ms) when `message`, which was taken from `position`, expires; -1 means never."""
         return self._level(message).deadline_of(message, position, ttl_ms)

@@ -96,6 +96,16 @@ class VhostQueue(Queue):
         return None
 
     @property
+    def oldest_ready_ms(self) -> int | None:
+        """How long ago (ms) the oldest ready message was published; None without one, or on another node."""
+        return None
+
+    @property
+    def ready_by_priority(self) -> dict[int, int] | None:
+        """The number of ready messages of each priority that has any; None without priorities."""
+        return None
+
+    @property
     def active_consumer(self) -> Consumer | None:
         """The active consumer, if the queue has single active consumer; else None."""
         return None

@@ -4,6 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.queues.samples import Host, made, sent
 
+from warren.model.arguments import QueueSettings
+from warren.queues.classic import ClassicQueue
 from warren.queues.message_backlog import MessageBacklog
 from warren.queues.priority_backlog import PriorityBacklog
 
@@ -124,3 +126,22 @@ def test_a_backlog_that_becomes_level_0_keeps_its_messages() -> None:
     ready.push(sent("c", priority=1))
     assert (ready.count, ready.byte_count) == (3, 3)
     assert popped(ready) == [b"c", b"a", b"b"]
+
+
+def test_a_queue_tells_what_is_ready_by_priority_and_the_age_of_the_oldest() -> None:
+    host = Host(1_000)
+    queue = made(host, priority_max=3)
+    assert (queue.ready_by_priority, queue.oldest_ready_ms) == ({}, None)
+    for body, priority in zip("abc", [1, 3, 9], strict=True):
+        queue.publish(sent(body, now=host.now, priority=priority), None, 0)
+        host.now += 10
+    assert (queue.ready_by_priority, queue.oldest_ready_ms) == ({1: 1, 3: 2}, 30)
+    assert queue.get().message.body == b"b"
+    oldest = queue.peek(0, 9)[-1]
+    taken = queue.take(oldest)
+    assert (queue.ready_by_priority, queue.oldest_ready_ms) == ({3: 1}, 10)
+    queue.give_back(taken)
+    assert (queue.ready_by_priority, queue.oldest_ready_ms) == ({1: 1, 3: 1}, 30)
+    plain = ClassicQueue("q", "/", host, QueueSettings())
+    plain.publish(sent("a", now=0), None, 0)
+    assert (plain.ready_by_priority, plain.oldest_ready_ms) == (None, host.now)

@@ -116,6 +116,16 @@ class LedQueue(VhostQueue):
         return None if self._leader is None else self._leader.head_timestamp
 
     @property
+    def oldest_ready_ms(self) -> int | None:
+        """How long ago (ms) the oldest ready message was published; None without one, or if another leads."""
+        return None if self._leader is None else self._leader.oldest_ready_ms
+
+    @property
+    def ready_by_priority(self) -> dict[int, int] | None:
+        """The number of ready messages of each priority; None without priorities, or if another leads."""
+        return None if self._leader is None else self._leader.ready_by_priority
+
+    @property
     def active_consumer(self) -> Consumer | None:
         """The active consumer, if this node leads and the queue has single active consumer."""
         return None if self._leader is None else self._leader.active_consumer

@@ -7,7 +7,7 @@ counted by channel or by queue alone, with the other label empty, and the sums a
 
 from collections.abc import Callable, Iterator
 from math import nan
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 from warren.limits import NAMES_PER_TURN
@@ -25,6 +25,8 @@ from warren.queues.stream import StreamQueue
 from warren.queues.vhost_queue import VhostQueue
 from warren.session.any_connection import AnyConnection
 
+# A queue, a priority, and the number of its ready messages with that priority.
+PriorityCount: TypeAlias = tuple[VhostQueue, int, int]
 ReplicatedQueue: TypeAlias = tuple[VhostQueue, ReplicationStatus]
 # The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
@@ -50,6 +52,13 @@ def queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[VhostQueue]:
                     # Each node exposes its own queues.
                     piece = [one for one in piece if node.is_own(node.home_of(one.record))]
                 yield from existing_queues(piece, services.vhost.queues)
+
+
+def priorities(node: ManagedNode, wanted: VhostFilter) -> Iterator[PriorityCount]:
+    """The number of ready messages of each priority of every queue with priorities."""
+    for queue in queues(node, wanted):
+        for priority, count in (queue.ready_by_priority or {}).items():
+            yield queue, priority, count
 
 
 def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnection]:
@@ -98,6 +107,11 @@ def exchange_labels(found: tuple[VhostMetadata, ExchangeRecord]) -> str:
 def queue_labels(queue: VhostQueue) -> str:
     """The labels of a queue."""
     return labels(vhost=queue.vhost_name, queue=queue.name)
+
+
+def priority_labels(found: PriorityCount) -> str:
+    """The labels of a priority of a queue."""
+    return labels(vhost=found[0].vhost_name, queue=found[0].name, priority=str(found[1]))
 
 
 def replica_labels(found: ReplicatedQueue) -> str:
@@ -152,6 +166,8 @@ replicated_logs = fixed_readers(
     )
 )
 heads = fixed_readers(_head)
+oldest = fixed_readers(lambda queue: (queue.oldest_ready_ms or 0) / 1_000)
+prioritised = fixed_readers(itemgetter(2))
 consumed = fixed_readers(attrgetter("consumer_count"))
 delivered = fixed_readers(
     *map(

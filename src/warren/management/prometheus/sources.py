@@ -228,6 +228,22 @@ SOURCES = (
         is_summed=False,
     ),
     ObjectMetricSource(
+        "queue_metrics",
+        _gauges(queue_oldest_ready_message_age_seconds="Age of the oldest ready message, 0 without one"),
+        objects.queues,
+        objects.oldest,
+        objects.queue_labels,
+        is_summed=False,
+    ),
+    ObjectMetricSource(
+        "queue_metrics",
+        _gauges(queue_messages_ready_by_priority="Ready messages of a queue with priorities, by priority"),
+        objects.priorities,
+        objects.prioritised,
+        objects.priority_labels,
+        is_summed=False,
+    ),
+    ObjectMetricSource(
         "channel_metrics",
         _gauges(
             channel_consumers="Consumers on a channel",

@@ -97,6 +97,8 @@ class _Fields(TypedDict, total=False):
     messages_dlx: int
     message_bytes_dlx: int
     messages_delayed: int
+    messages_by_priority: dict[str, int]
+    oldest_ready_ms: int
     messages_quarantined: int
     single_active_consumer_ctag: str | None
     term: int
@@ -137,6 +139,10 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
         "state": "down" if live.is_down else "running",
         **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, ranges.time), ranges.lengths),
     }
+    if by_priority := live.ready_by_priority:
+        facts["messages_by_priority"] = {str(priority): n for priority, n in by_priority.items()}
+    if (oldest_ms := live.oldest_ready_ms) is not None:
+        facts["oldest_ready_ms"] = oldest_ms
     stats = message_stats(
         QUEUE_COLUMNS,
         (0,) * _LENGTHS_COUNT + tuple(row[_LENGTHS_COUNT:]),
