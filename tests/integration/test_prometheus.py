@@ -157,6 +157,25 @@ def test_the_age_of_the_next_message_is_per_queue_and_not_summed(node: BrokerPro
     channel.queue_delete("dated")
 
 
+def test_the_detailed_endpoint_lists_the_queues_that_match_an_expression(node: BrokerProcess) -> None:
+    path = "/metrics/detailed?family=queue_coarse_metrics&family=vhost_status&queue="
+
+    def listed(pattern: str) -> set[str]:
+        return set(scraped(node, path + pattern).get("rabbitmq_detailed_queue_messages", ()))
+
+    assert listed("^wo") == {'vhost="/",queue="work"'}
+    assert listed("o%5Btr%5D") >= {'vhost="/",queue="work"', 'vhost="/",queue="other"'}
+    assert listed("WORK") == set()
+    assert listed("") == listed(".")
+    assert "rabbitmq_cluster_vhost_status" in scraped(node, path + "none")
+    for refused, text in (
+        ("(", b"queue: '(' is not a regular expression"),
+        ("a&queue=b", b"only one query parameter 'queue' is allowed"),
+    ):
+        status, body = get(node, path + refused, "http/prometheus")[:2]
+        assert (status, text in body) == (400, True)
+
+
 def test_what_is_ready_is_told_by_priority_and_by_age(node: BrokerProcess, channel: Any) -> None:
     channel.queue_declare("ranked", arguments={"x-max-priority": 5})
     for priority in (0, 5, 5):

@@ -42,16 +42,21 @@ class NameFilter(Protocol):
         ...
 
 
-def name_filter(text: str, *, is_pattern: bool) -> NameFilter:
-    """A filter for names that contain `text`, ignoring case; raises PatternError if a pattern is invalid."""
+def name_filter(text: str, *, is_pattern: bool, ignores_case: bool = True) -> NameFilter:
+    """A filter for names that contain `text`, or match it; PatternError if a pattern is invalid.
+
+    Only patterns can be compared without ignoring case.
+    """
     if not is_pattern:
         return SubstringFilter(text)
     if is_too_large(text):
         raise PatternError(f"the regular expression is too long: {len(text)} characters")
     try:
         if _is_quick(text):
-            return QuickPatternFilter(re.compile(text, re.IGNORECASE).search)
-        return TimedPatternFilter(regex.compile(text, regex.IGNORECASE, cache_pattern=False))
+            return QuickPatternFilter(re.compile(text, re.IGNORECASE if ignores_case else 0).search)
+        return TimedPatternFilter(
+            regex.compile(text, regex.IGNORECASE if ignores_case else 0, cache_pattern=False)
+        )
     except (re.error, regex.error) as error:
         raise PatternError(f"'{text}' is not a regular expression: {error}") from None
     except (RecursionError, MemoryError, OverflowError):

@@ -3,26 +3,29 @@
 /metrics             sums over all queues, channels and connections
 /metrics/per-object  a value for each object, with labels
 /metrics/detailed    ?family=queue_coarse_metrics&vhost=…: selected groups, as rabbitmq_detailed_…
+                     &queue=^orders: only queues whose names match this regular expression
 
 Objects are read in slices of one turn of the event loop, and the text is sent as fast as the client reads it.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
-from itertools import islice
+from itertools import compress, islice
 from time import perf_counter
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from warren.limits_http import (
     DESCRIBED_PER_TURN,
     EXPOSED_PER_TURN,
 )
 from warren.management.managed_node import ManagedNode
+from warren.management.name_filters import PatternError, name_filter
 from warren.management.negotiation import prefers_gzip, refuses_identity
 from warren.management.prometheus.exposition import CONTENT_TYPE, ScrapeStatistics, head, line
-from warren.management.prometheus.objects import VhostFilter
+from warren.management.prometheus.objects import QUEUE_NAMES, VhostFilter, queues
 from warren.management.prometheus.peers import PEERS
 from warren.management.prometheus.rows import MetricRow, Scrape
 from warren.management.prometheus.sources import (
@@ -61,14 +64,50 @@ async def per_object(request: web.Request, node: ManagedNode) -> web.StreamRespo
 
 
 async def detailed(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Serve the requested groups of metrics, for the requested virtual hosts or for all."""
+    """Serve the requested groups of metrics, of the requested virtual hosts and queues or of all."""
     groups = frozenset(request.query.getall("family", []))
     vhosts = request.query.getall("vhost", [])
+    chosen: list[MetricSource | ObjectMetricSource]
     chosen = [source for source in SOURCES if source.group and source.group in groups]
     cluster = [source for source in CLUSTER if source.group in groups]
     wanted = frozenset(vhosts) if vhosts else None
+    patterns = request.query.getall("queue", [])
+    if len(patterns) > 1:
+        raise web.HTTPBadRequest(text="only one query parameter 'queue' is allowed")
+    if any(patterns):
+        try:
+            names = await _matching(node, wanted, patterns[0])
+        except PatternError as error:
+            raise web.HTTPBadRequest(text=f"queue: {error}") from None
+        chosen = [_limited(source, names) for source in chosen]
     return await _written(
         request, "detailed", _listed(node, [(_DETAILED, chosen), (_CLUSTER, cluster)], wanted)
+    )
+
+
+async def _matching(node: ManagedNode, wanted: VhostFilter, pattern: str) -> frozenset[str]:
+    """The names of the queues that match `pattern`, in which case counts; PatternError if it cannot be used.
+
+    They are found before the response begins, since a pattern may turn out to take too long.
+    """
+    chosen = name_filter(pattern, is_pattern=True, ignores_case=False)
+    found: set[str] = set()
+    named = (queue.name for queue in queues(node, wanted))
+    while names := list(islice(named, chosen.per_turn)):
+        found.update(compress(names, chosen.fits(names)))
+        await asyncio.sleep(0)
+    return frozenset(found)
+
+
+def _limited(
+    source: MetricSource | ObjectMetricSource, names: frozenset[str]
+) -> MetricSource | ObjectMetricSource:
+    """`source` with the queues that have these `names`, if it is about queues."""
+    if not isinstance(source, ObjectMetricSource) or source.objects not in QUEUE_NAMES:
+        return source
+    every, name_of = source.objects, QUEUE_NAMES[source.objects]
+    return replace(
+        source, objects=lambda node, wanted: (one for one in every(node, wanted) if name_of(one) in names)
     )
 
 

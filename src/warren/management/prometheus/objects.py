@@ -5,7 +5,7 @@ only numbers. RabbitMQ counts some metrics by channel and exchange, or by channe
 counted by channel or by queue alone, with the other label empty, and the sums are equal.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import nan
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
@@ -153,6 +153,13 @@ def _head(queue: VhostQueue) -> float:
     return nan if found is None else found
 
 
+# How the name of the queue is found, by what lists the objects.
+QUEUE_NAMES: Mapping[Callable[[ManagedNode, VhostFilter], Iterator[Any]], Callable[[Any], str]] = {
+    queues: attrgetter("name"),
+    streams: attrgetter("name"),
+    priorities: lambda found: found[0].name,
+    replicated_queues: lambda found: found[0].name,
+}
 lengths = fixed_readers(
     attrgetter("message_count"),
     attrgetter("unacked_count"),
