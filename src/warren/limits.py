@@ -50,8 +50,6 @@ OUTBOX_SIZE_MAX = 262_144
 # --- names --------------------------------------------------------------------------------------
 # A short string: 0-9-1 §4.2.5.3.
 NAME_SIZE_MAX = 255
-# Bytes of `x-name-prefix`, to which a hyphen and 22 characters are added (RabbitMQ 4.4).
-NAME_PREFIX_SIZE_MAX = 64
 
 # --- routing ------------------------------------------------------------------------------------
 # Routes cached by the router of a vhost, by exchange and routing key: some 250 bytes each, 64 MB in all.
@@ -372,8 +370,6 @@ STAGED_QUERY_AGE_MS_MIN = 86_400_000
 STREAM_SEGMENT_SIZE = 500_000_000
 # The largest segment size, as in RabbitMQ: retention deletes whole files, so this much is kept too long.
 STREAM_SEGMENT_SIZE_MAX = 3_000_000_000
-# The largest first offset that a stream can be given; offsets have 63 bits, so enough of them are left.
-STREAM_INITIAL_OFFSET_MAX = 10**18
 # Bytes of messages written as one chunk, which a reader gets as a whole.
 STREAM_CHUNK_SIZE = 131_072
 # Bytes between two chunks in the index of a segment: 24 bytes of memory for each.

@@ -34,6 +34,11 @@ QUEUE_NUMBERS_MAX = 0xFFFF_FFFF
 # second use them up in some million years.
 TRANSIENT_NUMBERS_FROM = 1 << 32
 
+# Bytes of `x-name-prefix`, to which a hyphen and 22 characters are added (RabbitMQ 4.4).
+NAME_PREFIX_SIZE_MAX = 64
+# The largest first offset that a stream can be given; offsets have 63 bits, so enough of them are left.
+STREAM_INITIAL_OFFSET_MAX = 10**18
+
 # Bytes of commands that were applied and are not written yet, since nothing of them survives a restart: some
 # thousand declarations of reply queues, which a sync follows then.
 JOURNAL_UNWRITTEN_SIZE_MAX = 262_144

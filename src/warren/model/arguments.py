@@ -16,9 +16,9 @@ from warren.limits import (
     DELIVERY_LIMIT_DEFAULT,
     EXPIRY_MS_MAX,
     PRIORITY_MAX,
-    STREAM_INITIAL_OFFSET_MAX,
     STREAM_SEGMENT_SIZE_MAX,
 )
+from warren.limits_metadata import STREAM_INITIAL_OFFSET_MAX
 from warren.limits_raft import QUORUM_PRIORITY_MAX
 from warren.model.names import ExchangeName, QueueName
 from warren.wire.table import Value, type_name

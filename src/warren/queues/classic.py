@@ -135,14 +135,12 @@ class ClassicQueue(TakingQueue):
         """The property `timestamp` of the first ready message; None if it has none."""
         if not self._ready.count:
             return None
-        message = self._ready.first()
-        return message.properties().timestamp
+        return self._ready.first().properties().timestamp
 
     @property
     def oldest_ready_ms(self) -> int | None:
         """How long ago (ms) the oldest ready message was published; None without one."""
-        oldest = self._ready.oldest()
-        return None if oldest is None else max(0, self._host.turn.now() - oldest)
+        return None if (at := self._ready.oldest()) is None else max(0, self._host.turn.now() - at)
 
     @property
     def ready_by_priority(self) -> dict[int, int] | None:

@@ -20,7 +20,8 @@ from warren.errors import (
     PreconditionFailed,
     ResourceLocked,
 )
-from warren.limits import NAME_PREFIX_SIZE_MAX, REMOVED_PER_TURN
+from warren.limits import REMOVED_PER_TURN
+from warren.limits_metadata import NAME_PREFIX_SIZE_MAX
 from warren.metadata.commands import (
     INTERNAL_USER,
     DeclareQueue,
@@ -57,7 +58,6 @@ from warren.vhost.queue_placement import queue_members
 from warren.vhost.queue_removals import QueueRemovals
 from warren.vhost.requester import Owner, Requester
 from warren.wire import methods
-from warren.wire.table import Value
 
 GENERATED_PREFIX = "amq.gen"
 # The argument with another prefix for a generated name (RabbitMQ 4.4); it is not kept with the queue.
@@ -281,10 +281,7 @@ class QueueService(Generic[Q]):
             vhost.default_queue_type or self._locators.default_type,
             is_transient=is_transient,
         )
-        prefix = GENERATED_PREFIX
-        if _NAME_PREFIX in arguments:
-            arguments = dict(arguments)
-            prefix = _name_prefix(arguments.pop(_NAME_PREFIX))
+        arguments, prefix = _without_name_prefix(arguments)
         queue = self._name(self._declared_name(stripped(method.queue), arguments, prefix))
         requester.authorizer.check_configure(queue)
         command = DeclareQueue(
@@ -367,9 +364,13 @@ class QueueService(Generic[Q]):
         return None if vhost is None else vhost.topology.queues.get(name)
 
 
-def _name_prefix(value: Value) -> str:
-    """The prefix of a generated name that a declaration asks for; as in RabbitMQ, only a string counts."""
-    return (stripped(value) if isinstance(value, str) else "") or GENERATED_PREFIX
+def _without_name_prefix(arguments: Arguments) -> tuple[Arguments, str]:
+    """`arguments` without the prefix of a generated name, and that; as in RabbitMQ, only a string counts."""
+    if _NAME_PREFIX not in arguments:
+        return arguments, GENERATED_PREFIX
+    kept = {name: value for name, value in arguments.items() if name != _NAME_PREFIX}
+    value = arguments[_NAME_PREFIX]
+    return kept, (stripped(value) if isinstance(value, str) else "") or GENERATED_PREFIX
 
 
 def queue_not_found(queue: QueueName) -> NotFound:
