@@ -108,15 +108,21 @@ def test_what_one_node_declares_is_there_on_all_at_once(
         channels[(number + 2) % 3].queue_delete(name)
 
 
+def homes(cluster: WarrenCluster, node: str) -> dict[str, str]:
+    """The queues `here N` and their nodes, as `node` lists them."""
+    _, queues = cluster.ask(node, "GET", "/api/queues?columns=name,node")
+    return {queue["name"]: queue["node"] for queue in queues if queue["name"].startswith("here")}
+
+
 def test_every_node_answers_for_all(
     cluster: WarrenCluster, connections: list[pika.BlockingConnection]
 ) -> None:
     for at, connection in enumerate(connections):
         connection.channel().queue_declare(f"here {at}", durable=True)
+    expected = {f"here {at}": f"{name}@localhost" for at, name in enumerate(cluster.nodes)}
     for node in cluster.nodes:
-        _, queues = cluster.ask(node, "GET", "/api/queues?columns=name,node")
-        homes = {queue["name"]: queue["node"] for queue in queues if queue["name"].startswith("here")}
-        assert homes == {"here 0": "a@localhost", "here 1": "b@localhost", "here 2": "c@localhost"}
+        # A node may hear of a declaration a little later than the node of the client.
+        cluster.wait(lambda node=node: homes(cluster, node) == expected, f"{node} lists all queues")  # type: ignore[misc]
         _, nodes = cluster.ask(node, "GET", "/api/nodes")
         assert [one["running"] for one in nodes] == [True] * 3
 

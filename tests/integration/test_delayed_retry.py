@@ -105,7 +105,7 @@ def test_a_message_that_waits_when_the_broker_is_killed_waits_as_long_after_the_
     with broker(*options) as process:
         with connect(process.port) as connection:
             channel = connection.channel()
-            declare(channel, "all", 4_000)
+            declare(channel, "all", 4_000, 60_000)
             channel.confirm_delivery()
             channel.basic_publish("", "later", b"job")
             rejected_at = time.time()

@@ -32,7 +32,7 @@ def operator(node: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> Operator:
             ("policies", "set", "x", "a[", '{"max-length": 1}'),
             1,
             "refused: pattern should be regular expression but is invalid: "
-            "unterminated character set, at position 2",
+            "missing terminating ] for character class, at position 2",
         ),
         (
             ("queues", "list", "nme"),

@@ -77,7 +77,7 @@ def is_filled(one: BrokerProcess) -> None:
 
 
 # The kinds and the first fields of the commands that declare them.
-VHOST = b"\x01\x95\xa1v"
+VHOST = b"\x01\x96\xa1v"
 STREAM = b"\x14\x99\xa1v\xa6stream"
 QUEUE = b"\x14\x99\xa1v\xa2q3"
 

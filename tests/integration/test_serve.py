@@ -185,7 +185,8 @@ def test_an_invalid_configuration_is_one_line(tmp_path: Path, line: str, reason:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"), [("{", "is not JSON"), ('{"users": 5}', "users"), ('{"queues": [{}]}', "queues")]
+    ("text", "reason"),
+    [("{", "is not JSON"), ('{"users": 5}', "users"), ('{"queues": [{}]}', "queue '': name is missing")],
 )
 def test_an_invalid_definitions_file_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "definitions.json").write_text(text)
