@@ -44,8 +44,13 @@ class Site:
 
     @property
     def uri(self) -> str:
-        """The address of the virtual host."""
-        return f"amqp://127.0.0.1:{self.port}/{quoted(self.vhost)}"
+        """The address of the virtual host, with the login of `guest`: a link of Warren has no default one."""
+        return f"amqp://guest:guest@127.0.0.1:{self.port}/{quoted(self.vhost)}"
+
+    @property
+    def shown_uri(self) -> str:
+        """`uri` as links show it, without credentials."""
+        return self.uri.replace("guest:guest@", "")
 
     @property
     def at(self) -> str:

@@ -85,7 +85,7 @@ def test_a_federated_queue_has_its_link_as_soon_as_it_is_declared(here: Site) ->
         becomes(lambda: here.links()[0]["status"], "running")
         link = here.links()[0]
         assert (link["type"], link["upstream_queue"], link["vhost"]) == ("queue", "upstream", "cases")
-        assert (link["consumer_tag"], link["uri"]) == ("fed.tag", here.uri)
+        assert (link["consumer_tag"], link["uri"]) == ("fed.tag", here.shown_uri)
         channel.queue_delete("fed.downstream")
         assert here.links() == []
 
@@ -197,7 +197,7 @@ def test_messages_stay_at_an_upstream_that_restarts_and_arrive_afterwards(tmp_pa
     http = free_port()
     arguments = ("--data-dir", str(tmp_path), "--port", str(at), "--management-port", str(http))
     with site(WARREN, tmp_path) as here:
-        here.upstream("hare", f"amqp://127.0.0.1:{at}", reconnect_delay=1)
+        here.upstream("hare", f"amqp://guest:guest@127.0.0.1:{at}", reconnect_delay=1)
         here.policy("test", "^test$", federation_upstream_set="all")
         with here.channel() as downstream:
             declare(downstream, "test")

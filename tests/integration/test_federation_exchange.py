@@ -138,7 +138,7 @@ def test_headers_that_leave_no_room_for_those_of_links_and_shovels_stop_none(
         federate_warren(client, "large", upstream.port, "^large$")
         eventually(lambda: is_linked(client, "large"))
         shovel = {
-            "src-uri": f"amqp://127.0.0.1:{upstream.port}", "src-queue": "moved",
+            "src-uri": f"amqp://guest:guest@127.0.0.1:{upstream.port}", "src-queue": "moved",
             "dest-uri": "amqp://", "dest-queue": "moved", "dest-add-forward-headers": True,
         }  # fmt: skip
         assert client.status("PUT /parameters/shovel/%2f/large", {"value": shovel}) == 201

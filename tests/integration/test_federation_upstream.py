@@ -56,7 +56,7 @@ def test_a_message_arrives_with_the_upstream_in_its_headers(
     assert (method.routing_key, body) == ("order.new", b"first")
     (entry,) = properties.headers["x-received-from"]
     assert entry == {
-        "uri": f"amqp://guest:guest@127.0.0.1:{node.port}",
+        "uri": f"amqp://127.0.0.1:{node.port}",
         "exchange": "orders",
         "redelivered": False,
         "cluster-name": client.get("/cluster-name")["name"],

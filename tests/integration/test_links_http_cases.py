@@ -86,7 +86,10 @@ def test_parameters_of_all_components_are_listed_together(either: Site, hole: Si
     either.clear("shovel", "shovel1")
 
 
-def definition(site: Site, **more: object) -> dict[str, object]:
+ENDS = ("src-uri", "dest-uri")
+
+
+def definition(site: Site, **more: object) -> dict[str, Any]:
     return {
         "src-uri": [f"amqp://guest:guest@127.0.0.1:{site.port}/rabbit%2Fhole"], "src-queue": "mySourceQueue",
         "dest-uri": [f"amqp://guest:guest@127.0.0.1:{site.port}/rabbit%2Fhole"], "dest-queue": "myDestQueue",
@@ -108,6 +111,9 @@ def test_a_shovel_is_returned_as_it_was_set_and_has_a_status(hole: Site, more: d
     one = f"{SHOVELS}/temporary"
     value = definition(hole, **more)
     assert hole.api.status(f"PUT {one}", {"value": value}) == 201
+    if hole.kind == WARREN:
+        # Warren shows no passwords, which RabbitMQ does to an administrator.
+        value |= {end: [uri.replace("guest:guest@", "guest:***@") for uri in value[end]] for end in ENDS}
     assert hole.api.get(one) == {
         "name": "temporary", "vhost": "rabbit/hole", "component": "shovel", "value": value,
     }  # fmt: skip
@@ -145,7 +151,8 @@ def test_a_policy_makes_one_link_and_its_deletion_none(either: Site, hole: Site)
     hole.policy("myUpsteamPolicy", "(^amq.topic$)", "exchanges", federation_upstream="myUpsteam")
     (link,) = hole.links()
     assert (link["vhost"], link["upstream"], link["type"]) == ("rabbit/hole", "myUpsteam", "exchange")
-    assert (link["exchange"], link["upstream_exchange"], link["uri"]) == ("amq.topic", "amq.topic", uri)
+    assert (link["exchange"], link["upstream_exchange"]) == ("amq.topic", "amq.topic")
+    assert link["uri"] == f"amqp://localhost:{either.port}/%2f"
     assert link["status"] in ("running", "starting")
     becomes(lambda: [one["status"] for one in hole.links()], ["running"])
     assert either.internals() != []
@@ -156,7 +163,7 @@ def test_a_policy_makes_one_link_and_its_deletion_none(either: Site, hole: Site)
 
 
 def test_a_link_is_restarted_by_its_id_and_no_other_is(hole: Site) -> None:
-    hole.upstream("gone", "amqp://127.0.0.1:1", reconnect_delay=600000)
+    hole.upstream("gone", "amqp://guest:guest@127.0.0.1:1", reconnect_delay=600000)
     hole.policy("p", "^amq.fanout$", "exchanges", federation_upstream="gone")
     down = "/federation-links/rabbit%2Fhole/state/down"
     becomes(lambda: [link["status"] for link in hole.api.get(down)], ["error"])

@@ -263,7 +263,7 @@ def test_a_virtual_host_without_permissions_is_refused(warren: Site, here: Site)
 
 
 def test_a_wrong_password_is_refused(here: Site) -> None:
-    uri = here.uri.replace("amqp://", "amqp://guest:forgotmypassword@")
+    uri = here.uri.replace("guest:guest@", "guest:forgotmypassword@")
     does_not_run(here, src_uri=uri, dest_uri=uri)
 
 

@@ -239,7 +239,7 @@ def test_the_status_has_the_names_of_queues_and_exchanges(here: Site) -> None:
     assert shown is not None
     assert (shown["src_queue"], shown["dest_queue"], shown["type"]) == ("src", "dest", "dynamic")
     assert (shown["src_protocol"], shown["dest_protocol"]) == ("amqp091", "amqp091")
-    assert (shown["src_uri"], shown["dest_uri"]) == (here.uri, here.uri)
+    assert (shown["src_uri"], shown["dest_uri"]) == (here.shown_uri, here.shown_uri)
     run(
         here, src_exchange="amq.direct", src_exchange_key="carrots",
         dest_exchange="amq.fanout", dest_exchange_key="bunnies",
@@ -253,7 +253,7 @@ def test_the_status_has_the_names_of_queues_and_exchanges(here: Site) -> None:
 
 @pytest.mark.parametrize("wrong", ["source", "destination"])
 def test_a_shovel_whose_user_is_refused_does_not_run_and_keeps_its_parameter(here: Site, wrong: str) -> None:
-    uri = here.uri.replace("amqp://", "amqp://guest:forgotmypassword@")
+    uri = here.uri.replace("guest:guest@", "guest:forgotmypassword@")
     ends = {"src_uri" if wrong == "source" else "dest_uri": uri}
     start(here, src_queue="src", dest_queue="dest", **ends)
     deadline = time.monotonic() + 2
