@@ -24,7 +24,7 @@ WAIT_S = patient(60)
 # time; and the older form, whose ends are this node.
 SHOVELS = r"""
 %% The same file for both.
-[{rabbit, [{log_levels, [{connection, info}]}]},
+[{rabbit, [{collect_statistics, fine}]},
  {rabbitmq_shovel, [{shovels, [
   {declaring,
    [{source,
@@ -172,4 +172,4 @@ def test_static_shovels_of_one_file_do_the_same_on_both_brokers(tmp_path: Path) 
     finally:
         stop(broker.process)
     assert ours == theirs
-    assert "rabbit.log_levels has no effect" in broker.log.read_text()
+    assert "rabbit.collect_statistics has no effect" in broker.log.read_text()
