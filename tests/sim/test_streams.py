@@ -162,7 +162,7 @@ class Run:
         """Publish to a stream of its own, and delete it in any state of the batch with its messages."""
         self.last_number += 1
         log = self.log(self.last_number)
-        self.store.begin(log)
+        self.store.begin(log, 0)
         for _ in range(self.chance.randrange(4)):
             self.store.append(log, Message(encode_address("", "s"), LISTS[0], b"x\xce", self.now))
         if self.chance.random() < 0.7:
