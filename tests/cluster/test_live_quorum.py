@@ -55,6 +55,8 @@ def test_a_node_that_is_told_to_stop_hands_over_what_it_leads(cluster: WarrenClu
             lambda: stopped not in {cluster.leader(queue, asked) for queue in load.queues}, "others lead"
         )
         assert process.poll() is None
+    # Its ports are the next process's: until it has ended it still accepts the clients of a node that runs.
+    process.wait(30)
     cluster.nodes[stopped].ended()
     cluster.start(stopped)
     cluster.wait(cluster.is_whole, "all nodes see one another", 60)

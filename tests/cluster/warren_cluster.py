@@ -89,7 +89,10 @@ class WarrenNode:
             if self.process.poll() is not None:
                 self.ended()
                 raise RuntimeError(f"{self.name} has ended: {self.log.read_text()[-2000:]}")
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.http), 1):
+            # The listeners are opened one after the other.
+            with contextlib.suppress(OSError):
+                for port in (self.http, self.amqp):
+                    socket.create_connection(("127.0.0.1", port), 1).close()
                 return
             time.sleep(_POLL_S)
         raise TimeoutError(f"{self.name} is not ready: {self.log.read_text()[-2000:]}")
@@ -102,7 +105,9 @@ class WarrenNode:
         self.ended()
 
     def ended(self) -> None:
-        """The process has ended."""
+        """The process has ended, by itself or by a signal."""
+        assert self.process is not None
+        assert self.process.returncode is not None
         assert self._log_file is not None
         self._log_file.close()
         self.process = None
