@@ -15,10 +15,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from warren.cli.perf.connection import open_connection
+from warren.client.uri import parse_uri
+
 START_S_MAX = 60
 STOP_S_MAX = 30
 NOTHING: Mapping[str, str] = MappingProxyType({})
-RABBITMQ_SCRIPT = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+RABBITMQ, OLDER_RABBITMQ = "rabbitmq", "older rabbitmq"
+# The directories of `rabbitmq-server` and its tools: of the version that Warren is compared with, and of an
+# older one that is measured beside both.
+_RABBITMQ_DIRECTORIES = {
+    name: Path(directory)
+    for name, directory in (
+        (RABBITMQ, os.environ.get("ORACLE_BIN_DIR", "/usr/lib/rabbitmq/bin")),
+        (OLDER_RABBITMQ, os.environ.get("OLDER_ORACLE_BIN_DIR", "")),
+    )
+    if directory
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,11 +39,11 @@ class Broker:
     """A broker with a directory that outlives its processes."""
 
     name: str
-    version: str
     port: int
     command: list[str]
     environment: dict[str, str]
     directory: Path
+    version: str = ""  # what the broker itself says once it runs, if it is not known before
     program: str = ""  # command of the descendant process that is the broker; empty: the started process
     server: subprocess.Popen[bytes] | None = None
 
@@ -99,25 +112,36 @@ class Broker:
         return (self.directory / "output").read_text(errors="replace")[-2000:]
 
 
+def installed_rabbitmqs() -> list[str]:
+    """The versions of RabbitMQ that can be started: RABBITMQ, and OLDER_RABBITMQ where one is named."""
+    if shutil.which("epmd") is None:
+        return []
+    return [name for name, place in _RABBITMQ_DIRECTORIES.items() if (place / "rabbitmq-server").exists()]
+
+
 def has_rabbitmq() -> bool:
-    """True if Debian's RabbitMQ is installed."""
-    return RABBITMQ_SCRIPT.exists() and shutil.which("epmd") is not None
+    """True if there is a RabbitMQ to compare with."""
+    return RABBITMQ in installed_rabbitmqs()
 
 
 @contextlib.contextmanager
 def rabbitmq(
-    environment: Mapping[str, str] = NOTHING, *, plugins: Sequence[str] = (), settings: str = ""
+    environment: Mapping[str, str] = NOTHING,
+    *,
+    name: str = RABBITMQ,
+    plugins: Sequence[str] = (),
+    settings: str = "",
 ) -> Iterator[Broker]:
-    """Start Debian's RabbitMQ, without plugins unless named, with its own node name, ports and directory."""
+    """Start a RabbitMQ, without plugins unless named, with its own node name, ports and directory."""
     with _port_mapper() as epmd_port:
-        broker = _rabbitmq(epmd_port, environment, plugins=plugins, settings=settings)
+        broker = _rabbitmq(epmd_port, environment, name=name, plugins=plugins, settings=settings)
         with _running(broker):
             yield broker
 
 
 @contextlib.contextmanager
 def rabbitmq_cluster(count: int) -> Iterator[list[Broker]]:
-    """Start `count` nodes of Debian's RabbitMQ, without plugins, as one cluster."""
+    """Start `count` nodes of RabbitMQ, without plugins, as one cluster."""
     nodes: list[Broker] = []
     with _port_mapper() as epmd_port, contextlib.ExitStack() as stack:
         for _ in range(count):
@@ -221,6 +245,7 @@ def _rabbitmq(
     epmd_port: int,
     environment: Mapping[str, str] = NOTHING,
     *,
+    name: str = RABBITMQ,
     plugins: Sequence[str] = (),
     settings: str = "",
 ) -> Broker:
@@ -248,10 +273,9 @@ def _rabbitmq(
         "RABBITMQ_PLUGINS_EXPAND_DIR": str(directory / "plugins"),
     }
     return Broker(
-        name="rabbitmq",
-        version=_rabbitmq_version(),
+        name=name,
         port=port,
-        command=[str(RABBITMQ_SCRIPT)],
+        command=[str(_RABBITMQ_DIRECTORIES[name] / "rabbitmq-server")],
         environment=own | dict(environment),
         directory=directory,
         program="beam.smp",
@@ -280,6 +304,7 @@ def _running(broker: Broker) -> Iterator[None]:
     try:
         broker.start()
         broker.await_ready()
+        broker.version = broker.version or _version_of(broker)
         yield
     finally:
         broker.stop()
@@ -297,9 +322,13 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-def _rabbitmq_version() -> str:
-    found = sorted(path.name for path in Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*"))
-    return found[-1].partition("-")[2] if found else "unknown"
+def _version_of(broker: Broker) -> str:
+    """The version that a RabbitMQ tells its clients, with that of its Erlang."""
+    connection = open_connection(parse_uri(broker.uri))
+    said = connection.server_properties
+    connection.close()
+    platform = str(said.get("platform", "")).replace("Erlang/OTP", "Erlang")
+    return f"{said.get('version', 'unknown')} ({platform})"
 
 
 def _descendant(pid: int, name: str) -> int:

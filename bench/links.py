@@ -14,11 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from backlog import await_waiting, declare, delete, drain, opened, publish, waiting
-from brokers import Broker, free_port, has_rabbitmq, rabbitmq, warren
-from samples import Line, Samples, lines_table
+from brokers import OLDER_RABBITMQ, RABBITMQ, Broker, free_port, installed_rabbitmqs, rabbitmq, warren
+from samples import NAMES, WARREN, Line, Samples, lines_table
 from warren.blocking.http_client import HttpClient
 from warren.blocking.http_target import HttpTarget
 from warren.cli.perf.consumer import CHANNEL
@@ -102,15 +103,13 @@ Starter = Callable[[], AbstractContextManager[Pair]]
 
 
 def starters(command: Path) -> dict[str, Starter]:
-    """Return functions that start a pair of brokers: RabbitMQ if it is installed, and Warren's `command`."""
-    ours: dict[str, Starter] = {"warren": lambda: _pair(lambda http: warren(command, http=(http, 0)))}
-    if not has_rabbitmq():
-        return ours
-    return {"rabbitmq": lambda: _pair(_rabbitmq_with_links)} | ours
+    """Return functions that start a pair of brokers: of each RabbitMQ here, and of Warren's `command`."""
+    theirs = {name: partial(_pair, partial(_rabbitmq_with_links, name)) for name in installed_rabbitmqs()}
+    return theirs | {WARREN: lambda: _pair(lambda http: warren(command, http=(http, 0)))}
 
 
-def _rabbitmq_with_links(http: int) -> AbstractContextManager[Broker]:
-    return rabbitmq(plugins=PLUGINS, settings=f"{SETTINGS}management.tcp.port = {http}\n")
+def _rabbitmq_with_links(name: str, http: int) -> AbstractContextManager[Broker]:
+    return rabbitmq(name=name, plugins=PLUGINS, settings=f"{SETTINGS}management.tcp.port = {http}\n")
 
 
 @contextlib.contextmanager
@@ -347,7 +346,7 @@ MEASUREMENTS: dict[str, Measure] = {
 
 
 # RabbitMQ deletes the queue of a federated exchange whenever the link stops, so that none has a backlog.
-NOT_MEASURED = {("rabbitmq", "federated exchange")}
+NOT_MEASURED = {(RABBITMQ, "federated exchange"), (OLDER_RABBITMQ, "federated exchange")}
 
 
 def _moving(name: str, text: str, rate: str = "", cpu_us: str = "") -> list[Line]:
@@ -416,7 +415,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     beside = Path(sys.executable).parent / "warren"
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose brokers are measured")
-    parser.add_argument("--only", choices=("rabbitmq", "warren"), help="only this broker")
+    parser.add_argument("--only", choices=NAMES, help="only this broker")
     parser.add_argument("--links", nargs="*", choices=MEASUREMENTS, help="only these measurements")
     parser.add_argument("--messages", type=int, default=100_000, help="the backlog, a multiple of 100")
     parser.add_argument("--times", type=int, default=1, help="a figure is the median of so many")

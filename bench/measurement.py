@@ -23,7 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from samples import Samples
+from brokers import RABBITMQ
+from samples import WARREN, Samples
 
 ROOT = Path(__file__).resolve().parent.parent
 HISTORY = ROOT / "bench" / "history"
@@ -31,7 +32,6 @@ MEASURED = ("src", "setup.py", "requirements")
 RATIO = "ratio"
 GIBIBYTE = 1 << 30
 DIGITS = 4
-_OTP = Path("/usr/lib/erlang/releases")
 _SUMMARY = {"min": min, "median": statistics.median, "max": max}
 
 
@@ -52,7 +52,7 @@ class Measurement:
     @property
     def path(self) -> Path:
         """Return the path: one file for each machine, version and day."""
-        version = self.versions.get("warren", "none").partition(" ")[0]
+        version = self.versions.get(WARREN, "none").partition(" ")[0]
         machine = re.sub(r"[^a-z0-9]+", "-", f"{self.machine['processor']}".lower()).strip("-")
         return HISTORY / f"{self.measured_at[:10]}-{version}-{machine}-{self.machine['cores']}-cores.json"
 
@@ -105,7 +105,7 @@ def measurement(
         machine=_machine(),
         conditions=conditions,
         plan=dict(plan),
-        versions=dict(versions) | _erlang(versions),
+        versions=dict(versions),
         figures={row: _figures(samples) for row, samples in found.items()},
     )
 
@@ -117,7 +117,7 @@ def _figures(samples: Samples) -> dict[str, dict[str, float]]:
         medians[broker] = {
             name: _short(median) for name in names if (median := samples.median(broker, name)) is not None
         }
-    common = medians.get("rabbitmq", {}).keys() & medians.get("warren", {}).keys()
+    common = medians.get(RABBITMQ, {}).keys() & medians.get(WARREN, {}).keys()
     ratios = {name: _short(ratio) for name in sorted(common) if (ratio := samples.ratio(name)) is not None}
     return medians | ({RATIO: ratios} if ratios else {})
 
@@ -160,9 +160,3 @@ def _machine() -> dict[str, str | int]:
         "kernel": platform.release().partition("-")[0],
         "python": platform.python_version(),
     }
-
-
-def _erlang(versions: Mapping[str, str]) -> dict[str, str]:
-    """Return the Erlang version that RabbitMQ runs on."""
-    found = sorted(_OTP.glob("*/OTP_VERSION"))
-    return {"erlang": found[-1].read_text().strip()} if "rabbitmq" in versions and found else {}

@@ -27,7 +27,7 @@ LINES = [
     Line("queues", "memory_bytes_per_queue", "bytes per queue", "<= 2048"),
     Line("backlog16", "memory_beside_body_bytes_per_message", "bytes per 16 B message, beside it", "<= 120"),
     Line("backlog1k", "memory_beside_body_bytes_per_message", "bytes per 1 KiB message, beside it", "<= 120"),
-    Line("declares", "queues_per_s", "transient queue declares per second", ">= 5000", is_rate=True),
+    Line("declares", "queues_per_s", "exclusive queue declares per second", ">= 5000", is_rate=True),
     Line("durable declares", "queues_per_s", "durable queue declares per second", ">= 1000", is_rate=True),
 ]
 # Warren would page messages beyond 16 MiB out to the disk.

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import idle
 import links
 import memory
 import store
+from brokers import OLDER_RABBITMQ, RABBITMQ
 from measurement import RATIO, Measurement, newest
-from rows import LATENCY_ROWS, ROWS
-from samples import NAMES, Line
+from rows import LATENCY_ROWS, RATE_ROWS, ROWS
+from samples import NAMES, WARREN, Line
 from table import figure
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,11 +28,13 @@ MEASURED = re.compile(r"(<!-- measured: (\w+) -->\n).*?(<!-- /measured -->)", re
 RATE, CPU, CLIENT = "consumed_per_s", "broker_cpu_us_per_message", "client_cpu_us_per_message"
 SPARK = "spark"
 SPARK_FIGURES = ("rows_per_s", "broker_us_per_row", "python_us_per_row", "jvm_us_per_row")
+_NAMES = {RABBITMQ: "RabbitMQ", OLDER_RABBITMQ: "RabbitMQ", WARREN: "Warren"}
 PERCENTILES = ("p50", "p95", "p99", "p99.9")
 BUSY = (
     " The machine also did other work then: rates are too low and latencies too high for both brokers. "
     "CPU times and their ratios are more reliable."
 )
+NOT_MEASURED = "Not measured at this version: `make bench-compare` measures it."
 QUIET = 1.5  # a fixed loop takes less than this many times its minimum on an idle machine
 
 
@@ -84,7 +88,7 @@ def summary(found: Measurement) -> str:
     messages = f"{found.plan['store_messages']:,}"
     lines = []
     for cell in SUMMARY:
-        cells = [_cell(found.figure(cell.row, broker, cell.name), cell.unit) for broker in NAMES]
+        cells = [_cell(found.figure(cell.row, broker, cell.name), cell.unit) for broker in _measured(found)]
         lines.append(
             [cell.text.format(messages=messages), *cells, _times(found, cell.row, cell.name, cell.is_rate)]
         )
@@ -94,8 +98,9 @@ def summary(found: Measurement) -> str:
 def machine(found: Measurement) -> str:
     """Return the description of the machine, as a paragraph."""
     of, seen = found.machine, found.conditions
+    brokers = " and ".join(_brokers(found, details=True))
     text = (
-        f"{found.measured_at[:10]}, commit `{found.commit}`: {' and '.join(_brokers(found, erlang=True))} on "
+        f"{found.measured_at[:10]}, commit `{found.commit}`: {brokers} on "
         f"{of['cores']} cores of {of['processor']} with {of['memory_gib']} GiB, {of['system']}, "
         f"Linux {of['kernel']}, Python {of['python']}; {found.plan['pairs']} pairs of "
         f"{found.plan['duration_s']:g} s for each row."
@@ -114,11 +119,14 @@ def traffic(found: Measurement) -> str:
     lines = []
     for row in ROWS:
         cells = [
-            _cell(found.figure(row.name, broker, name)) for name in (RATE, CPU, CLIENT) for broker in NAMES
+            _cell(found.figure(row.name, broker, name))
+            for name in (RATE, CPU, CLIENT)
+            for broker in _measured(found)
         ]
         lines.append([f"`{row.name}`", row.text, *cells, _times(found, row.name, CPU)])
-    heads = ["row", "load", "RabbitMQ, /s", "Warren, /s", "RabbitMQ, µs", "Warren, µs"]
-    heads += ["load generator, µs (RabbitMQ)", "load generator, µs (Warren)", "RabbitMQ ÷ Warren, µs"]
+    names = [_short_name(found, broker) for broker in _measured(found)]
+    heads = ["row", "load", *(f"{name}, /s" for name in names), *(f"{name}, µs" for name in names)]
+    heads += [*(f"load generator, µs ({name})" for name in names), f"{names[0]} ÷ Warren, µs"]
     return _table(heads, lines, words=2)
 
 
@@ -129,13 +137,38 @@ def latency(found: Measurement) -> str:
     for name in LATENCY_ROWS:
         for kind in ("delivery", "confirm"):
             figures = [
-                [found.figure(name, broker, f"{kind}_{percent}_us") for broker in NAMES]
+                [found.figure(name, broker, f"{kind}_{percent}_us") for broker in _measured(found)]
                 for percent in PERCENTILES
             ]
             if any(value is not None for pair in figures for value in pair):
                 cells = [" / ".join(_cell(value) for value in pair) for pair in figures]
                 lines.append([f"`{name}`", f"{texts[name].removesuffix(', to its confirm')}: {kind}", *cells])
     return _table(["row", "load", *(f"{percent}, µs" for percent in PERCENTILES)], lines, words=2)
+
+
+def everyday(found: Measurement) -> str:
+    """Return the CPU time of brokers and the latency where each message comes alone."""
+    if not {row.name for row in RATE_ROWS} <= found.figures.keys():
+        return NOT_MEASURED
+    lines = []
+    for row in RATE_ROWS:
+        cells = [_cell(found.figure(row.name, broker, CPU)) for broker in _measured(found)]
+        cells.append(_times(found, row.name, CPU))
+        cells += [
+            " / ".join(_cell(found.figure(row.name, broker, name)) for broker in _measured(found))
+            for name in ("delivery_p50_us", "delivery_p99_us")
+        ]
+        lines.append([f"`{row.name}`", row.text, *cells])
+    names = [_short_name(found, broker) for broker in _measured(found)]
+    heads = ["row", "load", *(f"{name}, µs" for name in names), f"{names[0]} ÷ Warren, µs"]
+    return _table([*heads, "to delivery, p50, µs", "p99, µs"], lines, words=2)
+
+
+def idling(found: Measurement) -> str:
+    """Return the CPU time of a broker whose clients do nothing."""
+    if not set(idle.MEASUREMENTS) <= found.figures.keys():
+        return NOT_MEASURED
+    return _lines(found, idle.lines(idle.IdleCounts(**found.plan["idle"])))
 
 
 def memory_and_declares(found: Measurement) -> str:
@@ -151,7 +184,7 @@ def backlog(found: Measurement) -> str:
 def shovels_and_federation(found: Measurement) -> str:
     """Return the cost of links between brokers."""
     if not links.MEASUREMENTS.keys() <= found.figures.keys():
-        return "Not measured at this version: `make bench-compare` measures it."
+        return NOT_MEASURED
     return _lines(found, links.LINES)
 
 
@@ -188,6 +221,8 @@ TABLES: dict[str, Callable[[Measurement], str]] = {
     "machine": machine,
     "traffic": traffic,
     "latency": latency,
+    "everyday": everyday,
+    "idle": idling,
     "memory": memory_and_declares,
     "backlog": backlog,
     "links": shovels_and_federation,
@@ -204,20 +239,30 @@ def _is_quiet(found: Measurement) -> bool:
 def _lines(found: Measurement, lines: Iterable[Line]) -> str:
     cells = [
         [line.text]
-        + [_cell(found.figure(line.measurement, broker, line.name)) for broker in NAMES]
+        + [_cell(found.figure(line.measurement, broker, line.name)) for broker in _measured(found)]
         + [_times(found, line.measurement, line.name, line.is_rate)]
         for line in lines
     ]
     return _table(["", *_brokers(found), "Warren is better by"], cells)
 
 
-def _brokers(found: Measurement, *, erlang: bool = False) -> list[str]:
-    """Return the brokers with their versions, in the order of NAMES."""
-    of = found.versions
-    rabbitmq = f"RabbitMQ {of.get('rabbitmq', 'not measured')}"
-    if erlang and "erlang" in of:
-        rabbitmq += f" (Erlang {of['erlang']})"
-    return [rabbitmq, f"Warren {of['warren']}" if erlang else f"Warren {of['warren'].split()[0]}"]
+def _measured(found: Measurement) -> list[str]:
+    """Return the brokers that were measured, in the order of NAMES; one at least is a RabbitMQ."""
+    return [name for name in NAMES if name in found.versions]
+
+
+def _brokers(found: Measurement, *, details: bool = False) -> list[str]:
+    """Return the brokers with their versions, in the order of NAMES; `details` are Erlang and the build."""
+    versions = [(name, found.versions[name]) for name in _measured(found)]
+    return [
+        f"{_NAMES[name]} {version if details else version.partition(' ')[0]}" for name, version in versions
+    ]
+
+
+def _short_name(found: Measurement, name: str) -> str:
+    """Return the name of a broker for the head of a column: with its version if two have the name."""
+    is_shared = OLDER_RABBITMQ in found.versions and name != WARREN
+    return f"{_NAMES[name]} {found.versions[name].partition(' ')[0]}" if is_shared else _NAMES[name]
 
 
 def _times(found: Measurement, row: str, name: str, is_rate: bool = False) -> str:

@@ -19,14 +19,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import idle
 import memory
-from brokers import Broker, build_of, has_rabbitmq, rabbitmq, warren
+from brokers import Broker, build_of, installed_rabbitmqs, rabbitmq, warren
 from links import MEASUREMENTS, links_table, measure_links
 from links import starters as link_starters
 from machine import loop_ms, sync_us
 from measurement import measurement
 from rows import ALL_ROWS, AT_A_RATE, Row
-from samples import NAMES, Samples, lines_table
+from samples import NAMES, WARREN, Samples, lines_table, measured_names
 from store import MESSAGES_STEP, lines_of, measure_store
 from table import figure, ratio, table
 from warren.cli.perf.load import Load
@@ -37,7 +38,8 @@ from warren.client.uri import parse_uri
 
 WARMUP_S = 0.5
 # The tables besides those of the rows; those of the store have the type of their queue.
-MEMORY, STORE, QUORUM_STORE, LINKS, SPARK = "memory", "store", "quorum-store", "links", "spark"
+MEMORY, IDLE, STORE, QUORUM_STORE = "memory", "idle", "store", "quorum-store"
+LINKS, SPARK = "links", "spark"
 STORES = {STORE: "", QUORUM_STORE: "quorum"}
 # Spark has an environment of its own, if there is a Java.
 SPARK_PYTHON = Path(__file__).parent.parent / ".venv-spark" / "bin" / "python"
@@ -52,6 +54,7 @@ class RunSize:
     duration_s: float
     crowd: memory.ObjectCounts
     memory_samples: int
+    idle: idle.IdleCounts
     store_samples: int
     store_messages: int
     link_samples: int
@@ -65,6 +68,7 @@ THOROUGH = RunSize(
     duration_s=3.0,
     crowd=memory.ObjectCounts(connections=1000, queues=2000, messages=200_000, declaring_s=3.0),
     memory_samples=3,
+    idle=idle.IdleCounts(connections=1000, queues=10_000, duration_s=60.0),
     store_samples=1,
     store_messages=1_000_000,
     link_samples=1,
@@ -77,6 +81,7 @@ QUICK = RunSize(
     duration_s=1.0,
     crowd=memory.ObjectCounts(connections=200, queues=500, messages=50_000, declaring_s=1.0),
     memory_samples=1,
+    idle=idle.IdleCounts(connections=200, queues=1000, duration_s=20.0),
     store_samples=1,
     store_messages=100_000,
     link_samples=1,
@@ -94,18 +99,20 @@ def main() -> None:
     arguments = parse_arguments()
     plan = plan_for(arguments)
     comparison = Comparison(starters_for(arguments))
-    wanted = arguments.rows or [MEMORY, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
+    wanted = arguments.rows or [MEMORY, IDLE, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
     rows = [row for row in ALL_ROWS if row.name in wanted]
     tables: list[tuple[list[str], Table]] = []
     if MEMORY in wanted:
         tables.append(([MEMORY], lambda: memory_table(comparison, plan)))
+    if IDLE in wanted:
+        tables.append(([IDLE], lambda: idle_table(comparison, plan)))
     if rows:
         tables.append(([row.name for row in rows], lambda: traffic_tables(comparison, rows, plan)))
     stores = [name for name in STORES if name in wanted]
     tables += [([name], partial(store_table, comparison, plan, name)) for name in stores]
     if LINKS in wanted:
         tables.append(([LINKS], lambda: link_table(comparison, arguments, plan)))
-    if SPARK in wanted and arguments.only != "rabbitmq":
+    if SPARK in wanted and arguments.only in (None, WARREN):
         comparison.versions["warren"] = build_of(arguments.warren)
         tables.append(([SPARK], lambda: spark_table(arguments, plan)))
     begun = time.monotonic()
@@ -123,7 +130,7 @@ def main() -> None:
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
     """Return the part of the plan that applies to the tables and rows that were measured."""
-    prefixes = {MEMORY: ("crowd", "memory_"), LINKS: ("link_",), SPARK: ("spark_",)}
+    prefixes = {MEMORY: ("crowd", "memory_"), IDLE: ("idle",), LINKS: ("link_",), SPARK: ("spark_",)}
     prefixes |= dict.fromkeys(STORES, ("store_",))
     begins = [begin for name in wanted for begin in prefixes.get(name, ("pairs", "duration_"))]
     return {name: value for name, value in asdict(plan).items() if name.startswith(tuple(begins))}
@@ -137,6 +144,14 @@ def memory_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str
         plan.memory_samples,
     )
     return "memory\n" + lines_table(memory.LINES, found), found
+
+
+def idle_table(comparison: "Comparison", plan: RunSize) -> tuple[str, dict[str, Samples]]:
+    """Measure the CPU time of a broker whose clients do nothing."""
+    found = comparison.fresh(
+        idle.MEASUREMENTS, lambda name, broker: idle.measure_idle(name, broker, plan.idle), times=1
+    )
+    return "idle\n" + lines_table(idle.lines(plan.idle), found), found
 
 
 def traffic_tables(
@@ -202,7 +217,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--warren", type=Path, default=beside, help="the command whose broker is measured")
     parser.add_argument("--quick", action="store_true", help="fewer, shorter runs: a first impression")
     parser.add_argument("--pairs", type=int, default=0, help="how often each row is measured")
-    names = [MEMORY, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
+    names = [MEMORY, IDLE, *(row.name for row in ALL_ROWS), *STORES, LINKS, SPARK]
     parser.add_argument("--rows", nargs="*", choices=names, help="only these rows and tables")
     parser.add_argument("--messages", type=thousands, default=0, help="how many wait in the tables of stores")
     parser.add_argument("--only", choices=NAMES, help="only this broker")
@@ -230,11 +245,10 @@ def plan_for(arguments: argparse.Namespace) -> RunSize:
 
 def starters_for(arguments: argparse.Namespace) -> dict[str, Starter]:
     """Return functions that start the brokers of the comparison."""
-    starters: dict[str, Starter] = {"warren": lambda: warren(arguments.warren)}
-    if has_rabbitmq():
-        starters = {"rabbitmq": rabbitmq, **starters}
-    else:
+    starters: dict[str, Starter] = {name: partial(rabbitmq, name=name) for name in installed_rabbitmqs()}
+    if not starters:
         print("RabbitMQ is not installed: Warren is measured alone")
+    starters[WARREN] = lambda: warren(arguments.warren)
     if arguments.only:
         starters = {arguments.only: starters[arguments.only]}
     return starters
@@ -321,22 +335,24 @@ def seen(traffic: dict[str, Samples], name: str) -> list[float]:
 def cost_table(rows: list[Row], traffic: dict[str, Samples]) -> str:
     """Return the table of rates, and of the CPU time of brokers and of the load generator."""
     cpu, client, rate = "broker_cpu_us_per_message", "client_cpu_us_per_message", "consumed_per_s"
+    names = measured_names(traffic)
     lines = []
     for row in rows:
         samples = traffic[row.name]
         line = [row.name, row.text]
         for name in (rate, cpu, client):
-            line += [figure(samples.median(broker, name)) for broker in NAMES]
+            line += [figure(samples.median(broker, name)) for broker in names]
         line.append(ratio(samples.ratio(cpu)))
         line.append(f"<= {row.reach:g}" if row.figure == cpu and row.reach else "")
         lines.append(line)
-    heads = ["row", "load", "rabbitmq /s", "warren /s", "rabbitmq µs", "warren µs"]
-    heads += ["client µs (r)", "client µs (w)", "ratio µs", "promised"]
+    heads = ["row", "load", *(f"{name} /s" for name in names), *(f"{name} µs" for name in names)]
+    heads += [*(f"client µs ({name})" for name in names), "ratio µs", "promised"]
     return "broker's processor time per message\n" + table(heads, lines, words=2)
 
 
 def latency_table(traffic: dict[str, Samples]) -> str:
     """Return the percentiles of the rows at a fixed rate, measured from when a message was due."""
+    names = measured_names(traffic)
     lines = []
     for name in AT_A_RATE:
         if name not in traffic:
@@ -344,14 +360,14 @@ def latency_table(traffic: dict[str, Samples]) -> str:
         for kind in ("delivery", "confirm"):
             for percent in ("p50", "p95", "p99", "p99.9", "max"):
                 wanted = f"{kind}_{percent}_us"
-                values = [traffic[name].median(broker, wanted) for broker in NAMES]
+                values = [traffic[name].median(broker, wanted) for broker in names]
                 if any(value is not None for value in values):
                     cells = [figure(value) for value in values]
                     promised = promise(name, wanted)
                     lines.append(
                         [f"{name} {kind} {percent}", *cells, ratio(traffic[name].ratio(wanted)), promised]
                     )
-    heads = ["latency", "rabbitmq µs", "warren µs", "ratio", "promised"]
+    heads = ["latency", *(f"{name} µs" for name in names), "ratio", "promised"]
     return "latency at a fixed rate\n" + table(heads, lines) if lines else ""
 
 

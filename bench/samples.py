@@ -4,10 +4,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from brokers import OLDER_RABBITMQ, RABBITMQ
 from table import figure, ratio, table
 from warren.cli.perf.result import Result
 
-NAMES = ("rabbitmq", "warren")
+WARREN = "warren"
+# In the order of the columns of all tables; ratios are those of RABBITMQ and WARREN.
+NAMES = (RABBITMQ, OLDER_RABBITMQ, WARREN)
 
 
 @dataclass(slots=True)
@@ -30,7 +33,7 @@ class Samples:
 
         A lower figure is better, except for a rate.
         """
-        pairs = zip(self.by_broker.get("rabbitmq", []), self.by_broker.get("warren", []), strict=False)
+        pairs = zip(self.by_broker.get(RABBITMQ, []), self.by_broker.get(WARREN, []), strict=False)
         ratios = [
             ours[name] / theirs[name] if is_rate else theirs[name] / ours[name]
             for theirs, ours in pairs
@@ -50,11 +53,17 @@ class Line:
     is_rate: bool = False
 
 
+def measured_names(found: Mapping[str, Samples]) -> list[str]:
+    """Return the brokers that were measured, in the order of NAMES."""
+    return [name for name in NAMES if any(name in samples.by_broker for samples in found.values())]
+
+
 def lines_table(lines: Sequence[Line], found: Mapping[str, Samples]) -> str:
     """Return a table of all lines, with the figure for each broker, and their ratio."""
+    names = measured_names(found)
     rows = []
     for line in lines:
         samples = found[line.measurement]
-        cells = [figure(samples.median(broker, line.name)) for broker in NAMES]
+        cells = [figure(samples.median(broker, line.name)) for broker in names]
         rows.append([line.text, *cells, ratio(samples.ratio(line.name, is_rate=line.is_rate)), line.promised])
-    return table(["what", *NAMES, "ratio", "promised"], rows)
+    return table(["what", *names, "ratio", "promised"], rows)

@@ -1,4 +1,7 @@
-"""Starts a RabbitMQ for tests: Debian's rabbitmq-server on free ports, in a temporary directory."""
+"""Starts a RabbitMQ for tests, on free ports, in a temporary directory.
+
+It is Debian's rabbitmq-server, or the one whose commands are in the directory that ORACLE_BIN_DIR names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from types import MappingProxyType
 from tests.patience import patient
 from tests.warren_process import free_port
 
-SERVER = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+SERVER = Path(os.environ.get("ORACLE_BIN_DIR", "/usr/lib/rabbitmq/bin")) / "rabbitmq-server"
 PLUGINS = (
     "rabbitmq_consistent_hash_exchange", "rabbitmq_random_exchange", "rabbitmq_sharding",
     "rabbitmq_federation",

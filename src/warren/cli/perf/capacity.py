@@ -74,7 +74,10 @@ def measure_churn(target: Target, *, processes: int, duration: float, observer: 
 
 
 def measure_declares(target: Target, *, durable: bool, duration: float, observer: Observer) -> Result:
-    """Declare queues one after the other on a channel, waiting for each answer; delete them afterwards."""
+    """Declare queues one after the other on a channel, waiting for each answer; delete them afterwards.
+
+    They are `durable` or exclusive.
+    """
     name = "durable declares" if durable else "declares"
     member = partial(_declare, target, durable)
     return _measure_rate(name, member, 1, duration_s=duration, unit="queue", observer=observer)
@@ -231,7 +234,7 @@ def _declare(target: Target, durable: bool, worker_counters: WorkerCounters) -> 
         histogram = Histogram()
         while worker_counters.shared_counters.phase is LoadPhase.RUNNING:
             begin_ns = time.monotonic_ns()
-            declared = QueueDeclare(queue=f"{prefix}{len(histogram)}", durable=durable)
+            declared = QueueDeclare(queue=f"{prefix}{len(histogram)}", durable=durable, exclusive=not durable)
             connection.call(CHANNEL, declared, QueueDeclareOk)
             histogram.record(time.monotonic_ns() - begin_ns)
             worker_counters.post(Totals(len(histogram), 0, 0, 0))

@@ -151,11 +151,11 @@ def _add_traffic(name: str, text: str, preset: dict[str, Any]) -> None:
         for option, (help_text, minimum) in NUMBERS.items()
     ]
     options += [
-        click.Option(["--persistent"], is_flag=True, help="durable queues, persistent messages"),
+        click.Option(["--persistent"], is_flag=True, help="persistent messages"),
         click.Option(
             ["--queue-type"],
             type=click.Choice(QUEUE_TYPES),
-            help="type of the queues, which are durable then; by default what the broker declares",
+            help="type of the queues; by default what the broker declares",
         ),
         seconds_option("--warmup", "seconds before the measurement", 1.0),
         DURATION,
@@ -194,7 +194,7 @@ _add_capacity(
 _add_capacity(
     "declares",
     "Declare queues one after another, each after the response to the previous one.",
-    [click.Option(["--durable"], is_flag=True, help="durable queues"), DURATION],
+    [click.Option(["--durable"], is_flag=True, help="durable queues; without it, exclusive ones"), DURATION],
     capacity.measure_declares,
 )
 _add_capacity(
@@ -209,7 +209,7 @@ _add_capacity(
     [
         number_option("count", "messages", 1, 100_000),
         number_option("size", "size of a body in bytes", 0, 16),
-        click.Option(["--persistent"], is_flag=True, help="a durable queue, persistent messages"),
+        click.Option(["--persistent"], is_flag=True, help="persistent messages"),
     ],
     _backlog,
 )

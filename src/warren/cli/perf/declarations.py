@@ -71,17 +71,19 @@ def declare(
     names: LoadNames,
     tell: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Declare everything for `load` on channel 1 of `connection`; `tell` is called with the progress."""
-    durable = load.is_durable
+    """Declare everything for `load` on channel 1 of `connection`; `tell` is called with the progress.
+
+    All of it is durable: RabbitMQ 4.3 refuses queues that are neither durable nor exclusive.
+    """
     arguments: Table = {"x-queue-type": load.queue_type} if load.queue_type else {}
     queues: list[Method] = [
-        QueueDeclare(queue=names.queue(number), durable=durable, arguments=arguments)
+        QueueDeclare(queue=names.queue(number), durable=True, arguments=arguments)
         for number in range(load.queues)
     ]
     _call_all(connection, queues, QueueDeclareOk, lambda count: tell(f"queues declared: {count}"))
     if not load.exchange_type:
         return
-    exchange = ExchangeDeclare(exchange=names.exchange, type=load.exchange_type, durable=durable)
+    exchange = ExchangeDeclare(exchange=names.exchange, type=load.exchange_type, durable=True)
     connection.call(CHANNEL, exchange, ExchangeDeclareOk)
     bindings: list[Method] = [
         QueueBind(queue=names.queue(number % load.queues), exchange=names.exchange, routing_key=key)

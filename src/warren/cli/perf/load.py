@@ -21,7 +21,7 @@ class Load:
     consume_target: Target | None = None  # where consumers connect; None: target
     size: int = 16
     is_persistent: bool = False
-    queue_type: str = ""  # x-queue-type of the queues, which are durable then; empty: the broker's default
+    queue_type: str = ""  # x-queue-type of the queues; empty: the broker's default
     producers: int = 1
     consumers: int = 1
     queues: int = 1
@@ -52,11 +52,6 @@ class Load:
             )
         if self.exchange_type == "topic" and self.bindings < 1:
             raise ValueError("a topic load needs at least one binding")
-
-    @property
-    def is_durable(self) -> bool:
-        """True if its queues are durable."""
-        return self.is_persistent or bool(self.queue_type)
 
     @property
     def copies(self) -> int:
