@@ -103,6 +103,15 @@ def warren_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(Path(warren.__file__).resolve().parents[1])}
 
 
+def own_address() -> str:
+    """Return a loopback address that no other caller gets while this process lives.
+
+    A port with a fixed number is free there.
+    """
+    number = free_port()
+    return f"127.1.{number >> 8}.{number & 255}"
+
+
 def free_port() -> int:
     """Return a port that is free, and that no other caller gets while this process lives."""
     while True:

@@ -7,13 +7,16 @@ import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.faults import Faults, NoCompiler
+from tests.warren_process import free_port
 
 QUEUE_TYPES = ("classic", "quorum")
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with broker("--data-dir", str(tmp_path_factory.mktemp("data"))) as node:
+    # Otherwise a node that joins a cluster listens on a port with a fixed number.
+    cluster_port = ("--cluster-port", str(free_port()))
+    with broker("--data-dir", str(tmp_path_factory.mktemp("data")), *cluster_port) as node:
         yield node
 
 

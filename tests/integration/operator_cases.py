@@ -61,3 +61,10 @@ REPLICA_CASES = (
     Case("queues rebalance", ("stream",), "only quorum queues have leaders"),
     Case("health quorum-critical", (), "all quorum queues have a majority without this node"),
 )
+LOG_CASES = (
+    Case("log show", (), "<standard error>"),
+    Case("log set-level", ("debug",), "level of all categories set to debug"),
+    Case("log set-level", ("info", "--category", "connection"), "level of connection set to info"),
+    Case("log set-level", ("info", "--category", "nothing"), "no such category", status=1),
+    Case("log rotate", (), "rotated"),
+)

@@ -3,15 +3,25 @@
 import contextlib
 import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pika.exceptions
 import pytest
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_serve import connect
+from tests.warren_process import free_port, own_address, running_warren
 
 PUT_MEMBER = "PUT /warren/cluster/members"
 CHECKS = ("is-in-service", "ready-to-serve-clients", "protocol-listener/amqp")
+
+
+@dataclass
+class Ports:
+    """Where a broker listens, for an HttpClient."""
+
+    ports: dict[str, int]
 
 
 @pytest.fixture
@@ -80,6 +90,25 @@ def test_a_node_joins_no_other_while_it_has_anything_unless_that_is_given_up(
     channel.queue_delete("q")
     channel.exchange_delete("x")
     client.status("DELETE /users/u")
+
+
+def test_a_join_that_could_not_listen_is_refused_with_the_address_and_may_be_tried_again(
+    tmp_path: Path,
+) -> None:
+    interface, http = own_address(), free_port()
+    listens = {"distribution.listener.interface": interface}
+    arguments = ("--data-dir", str(tmp_path / "data"), "--management-port", str(http))
+    with running_warren(tmp_path, listens, arguments=arguments):
+        client = HttpClient(Ports({"http": http}))
+        with socket.create_server((interface, 25672)):
+            for _ in range(2):
+                status, refusal = client.refusal(PUT_MEMBER, {"host": "there"})
+                assert status == 400
+                assert f"cannot listen to other nodes on {interface}:25672: Address already" in str(refusal)
+        status, refusal = client.refusal(PUT_MEMBER, {"host": "there"})
+        assert status == 400
+        assert "cannot connect to the node at there:25672" in str(refusal)
+        client.close()
 
 
 def test_members_and_nodes_that_do_not_exist_are_not_found(client: HttpClient, name: str) -> None:

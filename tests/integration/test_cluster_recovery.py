@@ -12,7 +12,7 @@ import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import broker
 from tests.integration.test_serve import connect
-from tests.warren_process import warren_environment
+from tests.warren_process import free_port, warren_environment
 
 from warren.journal.journal import Journal
 from warren.journal.journal_dependencies import JournalDependencies
@@ -118,7 +118,7 @@ def test_the_member_goes_on_alone_with_its_own_messages_and_another_cluster_id(d
         assert list(metadata.members.by_id) == [1]
         assert {one.name for one in metadata.members.removed.values()} == {"b@there", "c@there"}
         assert found.configuration == Configuration((1,))
-    with broker("--data-dir", str(data)) as node:
+    with broker("--data-dir", str(data), "--cluster-port", str(free_port())) as node:
         status = HttpClient(node).get("/warren/cluster")
         assert [(one["node"], one["is_member"], one["names"]) for one in status["unavailable"]] == [
             ("b@there", False, ["on-2"]), ("c@there", False, ["on-3"]),

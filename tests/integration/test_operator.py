@@ -14,9 +14,10 @@ import pika.exceptions
 import pytest
 from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
-from tests.integration.operator_cases import LINK_CASES, QUEUE, QUORUM, REPLICA_CASES, Case
+from tests.integration.operator_cases import LINK_CASES, LOG_CASES, QUEUE, QUORUM, REPLICA_CASES, Case
 from tests.integration.stream_client import RawStreamClient
 from tests.patience import patient
+from tests.warren_process import free_port
 
 from warren.cli.main import main
 from warren.cli.operator.command_groups import COMMANDS
@@ -301,18 +302,15 @@ CASES = (
     Case("nodes auth-attempts", (), "auth_attempts_failed"),
     Case("nodes reset-auth-attempts", (), "authentication attempts: reset"),
     Case("nodes settings", (), "vm_memory_high_watermark.relative"),
-    Case("log show", (), "<standard error>"),
-    Case("log set-level", ("debug",), "level of all categories set to debug"),
-    Case("log set-level", ("info", "--category", "connection"), "level of connection set to info"),
-    Case("log set-level", ("info", "--category", "nothing"), "no such category", status=1),
-    Case("log rotate", (), "rotated"),
+    *LOG_CASES,
 )
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     folder = tmp_path_factory.mktemp("operated")
-    with broker("--data-dir", str(folder / "data"), WARREN_LOG_FILE=str(folder / "warren.log")) as started:
+    arguments = ("--data-dir", str(folder / "data"), "--cluster-port", str(free_port()))
+    with broker(*arguments, WARREN_LOG_FILE=str(folder / "warren.log")) as started:
         yield started
 
 

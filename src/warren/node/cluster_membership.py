@@ -182,14 +182,7 @@ class Membership:
         """
         if not (self.is_member or self._settings.is_listening):
             return
-        try:
-            await self._open()
-        except OSError as error:
-            listener = self._settings.transport.listener
-            raise BootRefused(
-                f"cannot listen to other nodes on {listener.host or '*'}:{listener.port}: "
-                f"{error.strerror or error}: set another port with --cluster-port"
-            ) from error
+        await self._open()
 
     async def caught_up(self) -> None:
         """Wait until this node has applied all that the members had agreed on, and they know this run.
@@ -229,8 +222,8 @@ class Membership:
         if self._transport is None:
             try:
                 await self._open()
-            except (OSError, BootRefused) as error:
-                raise ControlRefused(f"cannot listen to other nodes: {error}") from error
+            except BootRefused as error:
+                raise ControlRefused(str(error)) from error
         answer = await self._ask(host, port)
         if answer.refusal:
             raise ControlRefused(f"the node at {host}:{port} refuses: {answer.refusal}")
@@ -289,7 +282,7 @@ class Membership:
     # --- private -------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        """Begin with links. Raises OSError, and BootRefused if there is no cookie."""
+        """Begin with links. Raises BootRefused if there is no cookie, or the port cannot be used."""
         settings, dependencies = self._settings, self._dependencies
         known = self._identity.cluster
         told = b"" if known is None else known.cluster_id
@@ -298,7 +291,7 @@ class Membership:
             name=self._identity.name, incarnation=self._identity.incarnation.number,
             feature_level=FEATURE_LEVEL,
         )  # fmt: skip
-        member = self.member = ClusterMember(
+        member = ClusterMember(
             local,
             ClusterDependencies(
                 metadata=self._metadata, journal=self._journal, peers=self._peers,
@@ -309,7 +302,7 @@ class Membership:
                 states=self.states, queries=self.queries, while_blank=self._while_blank(),
             ),
         )  # fmt: skip
-        transport = self._transport = ClusterTransport(
+        transport = ClusterTransport(
             settings.transport,
             local.introduced,
             settings.cookie(),
@@ -322,7 +315,16 @@ class Membership:
                 tick_ms=TICK_MS,
             ),
         )
-        await transport.start()
+        try:
+            await transport.start()
+        except OSError as error:
+            listener = settings.transport.listener
+            raise BootRefused(
+                f"cannot listen to other nodes on {listener.host or '*'}:{listener.port}: "
+                f"{error.strerror or error}: set another port with --cluster-port"
+            ) from error
+        # Only now: another attempt to listen may follow one that has failed.
+        self.member, self._transport = member, transport
         # Once it has metadata, they say who the others are.
         others = () if known is None or self._metadata.members.by_id else known.members
         member.begin(transport.links, dependencies.loop_context.turn.now, others)
