@@ -19,11 +19,11 @@ from typing import Any
 from brokers import Broker, has_rabbitmq, rabbitmq_cluster, warren_cluster
 from declares import Clients, durable
 from rows import CONFIRMED, QUORUM_ROWS
-from start import cpu_ms
 from table import figure, ratio, table
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import traffic_result
 from warren.cli.perf.traffic import run_traffic
+from warren.cli.perf.usage import own_cpu_s
 from warren.cli.perf.worker_group import Observer
 from warren.client.uri import parse_uri
 
@@ -89,17 +89,17 @@ def main() -> None:
         print(_declares_table(clusters, chosen), flush=True)
 
 
-def _cpu_ms(nodes: Sequence[Broker]) -> float:
-    return sum(cpu_ms(node.pid) for node in nodes)
+def _cpu_s(nodes: Sequence[Broker]) -> float:
+    return sum(own_cpu_s(node.pid) for node in nodes)
 
 
 def _idle_table(clusters: Clusters, seconds: float) -> str:
-    before = {name: [cpu_ms(node.pid) for node in nodes] for name, nodes in clusters.items()}
+    before = {name: [own_cpu_s(node.pid) for node in nodes] for name, nodes in clusters.items()}
     time.sleep(seconds)
     rows = []
     for name, nodes in clusters.items():
-        used = [cpu_ms(node.pid) - at for node, at in zip(nodes, before[name], strict=True)]
-        rows.append([name, *(f"{ms / seconds / 10:.2f}" for ms in used)])
+        used = [own_cpu_s(node.pid) - at for node, at in zip(nodes, before[name], strict=True)]
+        rows.append([name, *(f"{used_s / seconds * 100:.2f}" for used_s in used)])
     return table(["idle, % of a core", *(f"node {number}" for number in range(NODES))], rows)
 
 
@@ -151,10 +151,10 @@ def _declares_table(clusters: Clusters, chosen: argparse.Namespace) -> str:
         durable(each, max(rounds // 10, 1))()
     for _ in range(chosen.runs):
         for name, nodes in clusters.items():
-            begin_ms, begin_s = _cpu_ms(nodes), time.monotonic()
+            begin_cpu_s, begin_s = _cpu_s(nodes), time.monotonic()
             clean_up = durable(clients[name], rounds)
             count, took_s = rounds * chosen.connections, time.monotonic() - begin_s
-            figures[name].append(((_cpu_ms(nodes) - begin_ms) * 1e3 / count, count / took_s))
+            figures[name].append(((_cpu_s(nodes) - begin_cpu_s) * 1e6 / count, count / took_s))
             clean_up()
     for each in clients.values():
         each.close()

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from brokers import Broker, rabbitmq, warren
-from start import cpu_ms
 from table import figure, table
 from warren.blocking.connection import BlockingConnection
 from warren.cli.perf.connection import open_connection
+from warren.cli.perf.usage import own_cpu_s
 from warren.client.raw_frames import decoded, method_frame
 from warren.client.uri import parse_uri
 from warren.wire.method import Method
@@ -142,10 +142,10 @@ def measured(
         run(each, max(WARM_UP_COUNT // count, 1))()
     for _ in range(chosen.runs):
         for name, broker in brokers.items():
-            begin_ms, begin_s = cpu_ms(broker.pid), time.monotonic()
+            begin_cpu_s, begin_s = own_cpu_s(broker.pid), time.monotonic()
             clean_up = run(clients[name], rounds)
             took_s = time.monotonic() - begin_s
-            found[name].cpu_us.append((cpu_ms(broker.pid) - begin_ms) * 1e3 / (rounds * count))
+            found[name].cpu_us.append((own_cpu_s(broker.pid) - begin_cpu_s) * 1e6 / (rounds * count))
             found[name].per_s.append(rounds * count / took_s)
             clean_up()
     for each in clients.values():

@@ -4,15 +4,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from brokers import Broker
-from warren.cli.perf.usage import TICKS_PER_S, stat_fields, usage
-
-# Fields of /proc/PID/stat after the command: user and system time of the process itself.
-_OWN_TIMES = slice(11, 13)
+from warren.cli.perf.usage import own_cpu_s, usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +60,9 @@ class Watch:
 
     def _times(self, broker: Broker | None) -> tuple[float, float, float]:
         """Return the CPU times of the broker, of the JVM with all of Python, and of the JVM alone."""
-        own = stat_fields(Path(f"/proc/{self._jvm}/stat").read_text())[_OWN_TIMES]
         driver = sum(os.times()[:2])
         return (
             usage([broker.pid]).cpu_s if broker is not None else 0.0,
             usage([self._jvm]).cpu_s + driver,
-            sum(int(ticks) for ticks in own) / TICKS_PER_S,
+            own_cpu_s(self._jvm),
         )

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from brokers import build_of
 from table import table
+from warren.cli.perf.usage import own_cpu_s
 
 IN_MEMORY, NEW, EXISTING = "in memory", "new data directory", "existing data directory"
 FREE_PORTS = [
@@ -93,18 +94,12 @@ def started(executable: Path, arguments: list[str]) -> Start:
             if b"READY=1" not in manager.recv(4096):
                 sys.exit("the broker has told the service manager something else than that it is ready")
             wall_ms = (time.monotonic() - begin_s) * 1e3
-            return Start(cpu_ms(process.pid), wall_ms, memory_kib(process.pid))
+            return Start(own_cpu_s(process.pid) * 1e3, wall_ms, memory_kib(process.pid))
         except TimeoutError:
             sys.exit((Path(folder) / "output").read_text(errors="replace")[-2000:])
         finally:
             process.terminate()
             process.wait(STOP_S_MAX)
-
-
-def cpu_ms(pid: int) -> float:
-    """Return the CPU time of all threads of the process (Linux)."""
-    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
-    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e6
 
 
 def memory_kib(pid: int) -> int:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from warren.cli.perf.usage import family, stat_fields, usage
+from warren.cli.perf.usage import family, own_cpu_s, stat_fields, usage
 
 
 def test_a_command_name_with_brackets_does_not_shift_the_fields() -> None:
@@ -29,3 +29,8 @@ def test_a_process_that_has_ended_uses_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as child:
         child.wait()
     assert usage([child.pid]).cpu_s == 0
+
+
+def test_the_time_of_a_process_is_finer_than_a_tick_of_the_kernel() -> None:
+    times = {own_cpu_s(os.getpid()) for _ in range(100)}
+    assert len(times) > 50
