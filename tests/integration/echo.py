@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from warren.framing.driven_connection import DrivenConnection
+from warren.framing.outbox import Buffer
 from warren.framing.output_listener import OutputListener
 from warren.model.turn import Turn
 from warren.runtime.clock import Clock
@@ -16,24 +18,24 @@ from warren.transport.tls import Tls
 HANDSHAKE_MS = 60_000
 
 
-class Echo:
+class Echo(DrivenConnection):
     """Lines in, lines out. `hello` opens, `quit` ends, `crash` fails, `flood N` sends N bytes."""
 
+    is_finished = False
+    is_link = False
+    is_reading_paused = False
+
     def __init__(self, peer: Peer, output_listener: OutputListener, deadline: int) -> None:
+        super().__init__()
         self.peer = peer
-        self.is_open = False
-        self.is_finished = False
-        self.has_more = False
-        self.is_reading_paused = False
         self.is_output_paused = False
         self.received = 0
         self.lost_count = 0
         self.written_count = 0
         self.gone = asyncio.Event()
         self._deadline: int | None = deadline
-        self._looked_at = 0
         self._output_listener = output_listener
-        self._output: list[bytes] = []
+        self._output: list[Buffer] = []
         self._rest = b""
 
     def say(self, data: bytes) -> None:
@@ -41,18 +43,11 @@ class Echo:
             self._output_listener.output_ready()
         self._output.append(data)
 
-    @property
-    def changes(self) -> int:
-        """A different number at each call, so that the transport examines it each time."""
-        self._looked_at += 1
-        return self._looked_at
-
-    def process_more(self, work: int) -> None:
+    def process_more(self, work: int = 0) -> None:
         """No input is ever left over."""
 
-    is_link = False
-
-    def receive(self, data: bytes, work: int) -> None:
+    def receive(self, data: bytes, work: int = 0) -> None:
+        self.changes += 1
         self.received += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
@@ -72,7 +67,7 @@ class Echo:
         self.say(line + b"\n")
         self.is_finished = line == b"quit"
 
-    def take_output(self) -> list[bytes]:
+    def take_output(self) -> list[Buffer]:
         output, self._output = self._output, []
         return output
 

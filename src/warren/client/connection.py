@@ -16,7 +16,7 @@ from warren.client.errors import BrokerRefused, malformed
 from warren.client.login import ClientLogin
 from warren.client.raw_frames import decoded
 from warren.errors import FrameError
-from warren.framing.driven_connection import LINK_CAPABILITY
+from warren.framing.driven_connection import LINK_CAPABILITY, DrivenConnection
 from warren.framing.heartbeat import HEARTBEAT_FRAME, Heartbeat, HeartbeatAction
 from warren.framing.outbox import Buffer, Outbox
 from warren.framing.output_listener import OutputListener
@@ -71,18 +71,19 @@ class ConnectionListener:
         """
 
 
-class ClientConnection:
+class ClientConnection(DrivenConnection):
     """One connection; `open` performs its handshake."""
 
     __slots__ = (
-        "_awaited", "_channels", "_closing_deadline", "_handshake_deadline", "_heartbeat", "_listener",
-        "_login", "_output_listener", "_reader", "_received", "changes", "channels_max", "error", "has_more",
-        "is_open", "is_reading_paused", "outbox", "phase", "server_properties", "state", "turn",
+        "_awaited", "_channels", "_closing_deadline", "_handshake_deadline", "_heartbeat",
+        "_is_reading_paused", "_listener", "_login", "_output_listener", "_reader", "_received",
+        "channels_max", "error", "outbox", "phase", "server_properties", "state", "turn",
     )  # fmt: skip
 
     def __init__(
         self, login: ClientLogin, turn: Turn, output_listener: OutputListener, listener: ConnectionListener
     ) -> None:
+        super().__init__()
         self._login = login
         self._listener = listener
         self._output_listener = output_listener
@@ -100,22 +101,21 @@ class ClientConnection:
         self.state = ClientState.HANDSHAKE
         # The phase of the handshake that was begun last.
         self.phase = ClientPhase.GREETING
-        self.is_open = False
         # Why the connection has ended; None while it is open, or was closed by `close`.
         self.error: BrokerRefused | None = None
         self.server_properties: dict[str, object] = {}
         self.channels_max = login.channels_max
-        # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
-        self.changes = 0
-        # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
-        self.has_more = False
-        # True while the socket must not be read; see `pause_reading`.
-        self.is_reading_paused = False
+        self._is_reading_paused = False
 
     @property
     def is_finished(self) -> bool:
         """True when only the result of `take_output` must be written before the socket is closed."""
         return self.state is ClientState.FINISHED
+
+    @property
+    def is_reading_paused(self) -> bool:
+        """True while the socket must not be read; see `pause_reading`."""
+        return self._is_reading_paused
 
     # --- calls ----------------------------------------------------------------------------------
 
@@ -328,8 +328,8 @@ class ClientConnection:
 
     def pause_reading(self, is_paused: bool) -> None:
         """Stop reading from the broker, or continue, because what it delivers cannot be passed on."""
-        if is_paused != self.is_reading_paused:
-            self.is_reading_paused = is_paused
+        if is_paused != self._is_reading_paused:
+            self._is_reading_paused = is_paused
             self.wake()
 
     def wake(self) -> None:
@@ -362,7 +362,7 @@ class ClientConnection:
     def _check_heartbeat(self, now: int) -> None:
         assert self._heartbeat is not None
         # While nothing is read, the silence of the broker means nothing.
-        self._received += self.is_reading_paused
+        self._received += self._is_reading_paused
         action = self._heartbeat.due(now, self._received, self.outbox.total)
         if action is HeartbeatAction.SEND:
             self.outbox.raw(HEARTBEAT_FRAME)

@@ -8,6 +8,7 @@ cdef int64_t _SHARED_MS
 cdef class Turn:
     cdef object _clock
     cdef object _at_end
+    cdef object _end
     cdef int64_t _now
     cdef bint _is_read
     cdef int64_t _client_sent_at

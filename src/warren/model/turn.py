@@ -16,12 +16,14 @@ _SHARED_MS = LINK_SHARED_MS
 class Turn:
     """The running turn of one event loop; used by the thread of the loop only."""
 
-    __slots__ = ("_at_end", "_client_sent_at", "_clock", "_is_read", "_now")
+    __slots__ = ("_at_end", "_client_sent_at", "_clock", "_end", "_is_read", "_now")
 
     def __init__(self, clock: Callable[[], int], at_end: Callable[[Callable[[], None]], object]) -> None:
         """`clock` returns Unix time in ms; `at_end` calls a function when the running turn is over."""
         self._clock = clock
         self._at_end = at_end
+        # The method, bound once and not in each turn.
+        self._end = self.end
         self._now = 0
         # True while `_now` is the time of the running turn; `end` is scheduled then.
         self._is_read = False
@@ -36,7 +38,7 @@ class Turn:
         self._now = self._clock()
         if not self._is_read:
             self._is_read = True
-            self._at_end(self.end)
+            self._at_end(self._end)
         return self._now
 
     def note_client(self) -> None:

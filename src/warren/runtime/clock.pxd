@@ -2,6 +2,8 @@ cimport cython
 from libc.stdint cimport int64_t
 
 cdef int64_t _NANOSECONDS
+cdef object _read_ns
+cdef object _BOOT_TIME
 
 cdef class Clock:
     cdef int64_t _offset_ms

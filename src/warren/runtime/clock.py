@@ -3,6 +3,9 @@
 import time
 
 _NANOSECONDS = 1_000_000
+# Boot time and not monotonic time, so that messages expire while a laptop is suspended.
+_read_ns = time.clock_gettime_ns
+_BOOT_TIME = time.CLOCK_BOOTTIME
 
 
 class Clock:
@@ -16,7 +19,7 @@ class Clock:
     def now(self) -> int:
         """Unix time in milliseconds, never less than before."""
         # The body of `_uptime_ms`, inlined: it is called twice for each read.
-        uptime_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        uptime_ns = _read_ns(_BOOT_TIME)
         return uptime_ns // _NANOSECONDS + self._offset_ms
 
     def follow(self) -> None:
@@ -25,8 +28,7 @@ class Clock:
 
 
 def _uptime_ms() -> int:
-    # Boot time and not monotonic time, so that messages expire while a laptop is suspended.
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // _NANOSECONDS
+    return _read_ns(_BOOT_TIME) // _NANOSECONDS
 
 
 def wall_ms() -> int:

@@ -1,10 +1,11 @@
 from libc.stdint cimport int64_t
 
 from warren.model.turn cimport Turn
+from warren.framing.driven_connection cimport DrivenConnection
 from warren.framing.outbox cimport Outbox
 
 # StreamConnection is interpreted: what it sets is public.
-cdef class BaseConnection:
+cdef class BaseConnection(DrivenConnection):
     cdef readonly object server
     cdef readonly object peer
     cdef readonly Outbox outbox
@@ -16,9 +17,6 @@ cdef class BaseConnection:
     cdef object _output_listener
     cdef readonly object deadlines
     cdef readonly object pending_command
-    cdef public int64_t changes
-    cdef public bint has_more
-    cdef public bint is_open
     cdef readonly Turn turn
     cdef bint _will_resume
     cdef public tuple bytes_counted
@@ -28,5 +26,7 @@ cdef class BaseConnection:
     cdef public bint is_dirty
     cdef public object history
 
+    cpdef list take_output(self)
+    cpdef output_written(self)
     cpdef count_read(self, Py_ssize_t size)
     cdef _mark_dirty(self)

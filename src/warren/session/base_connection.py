@@ -9,8 +9,7 @@ that raise NotImplementedError.
 from collections.abc import Callable
 from enum import Enum
 
-from warren import limits
-from warren.framing.driven_connection import LINK_CAPABILITY
+from warren.framing.driven_connection import LINK_CAPABILITY, DrivenConnection
 from warren.framing.heartbeat import HeartbeatAction
 from warren.framing.outbox import Buffer, Outbox
 from warren.framing.output_listener import OutputListener
@@ -23,8 +22,6 @@ from warren.session.pending_command import PendingCommand
 from warren.session.server import Server
 from warren.session.vhost_services import VhostServices
 
-_WORK_MAX = limits.WORK_PER_TURN_MAX
-
 
 class ConnectionState(Enum):
     """The states of a connection; the values are RabbitMQ's names in its texts and its management API."""
@@ -35,16 +32,17 @@ class ConnectionState(Enum):
     FINISHED = "closed"
 
 
-class BaseConnection:
+class BaseConnection(DrivenConnection):
     """One connection of a client, without I/O."""
 
     __slots__ = (
-        "_output_listener", "_will_resume", "bytes_counted", "bytes_received", "changes", "connected_at",
-        "deadlines", "has_more", "history", "is_dirty", "is_open", "login", "outbox", "owner", "peer",
-        "pending_command", "read_count", "server", "services", "state", "turn", "write_count",
+        "_output_listener", "_will_resume", "bytes_counted", "bytes_received", "connected_at", "deadlines",
+        "history", "is_dirty", "login", "outbox", "owner", "peer", "pending_command", "read_count", "server",
+        "services", "state", "turn", "write_count",
     )  # fmt: skip
 
     def __init__(self, server: Server, peer: Peer, output_listener: OutputListener) -> None:
+        super().__init__()
         self.server = server
         self.turn = server.turn
         self.peer = peer
@@ -52,12 +50,6 @@ class BaseConnection:
         self.outbox = Outbox(output_listener)
         self.connected_at = self.turn.now()
         self.state = ConnectionState.HANDSHAKE
-        # True from the end of the handshake until the connection begins to close.
-        self.is_open = False
-        # Advances when `is_finished`, `is_open`, `is_reading_paused` or `deadline` may have changed.
-        self.changes = 0
-        # True while received data exceeds one turn's work: `process_more` continues, and nothing is read.
-        self.has_more = False
         # A command that waits, and holds up the frames behind it.
         self.pending_command = PendingCommand(server.later, self._resume_command)
         # True while a turn is scheduled that processes held frames.
@@ -252,11 +244,6 @@ class BaseConnection:
         """The protocol, as events name it."""
         raise NotImplementedError
 
-    @property
-    def is_reading_paused(self) -> bool:
-        """True while the socket of this client must not be read."""
-        raise NotImplementedError
-
     def state_name(self, now: int) -> str:
         """The state of the connection as RabbitMQ's management API names it; `now` in ms."""
         raise NotImplementedError
@@ -273,18 +260,6 @@ class BaseConnection:
         """Replace the login by `login`, because the client has renewed its token."""
         self.login = login
         self.changes += 1
-
-    def receive(self, data: bytes, work: int = _WORK_MAX) -> None:
-        """Process the bytes of one read, at most about `work` frames; raises nothing. See `has_more`."""
-        raise NotImplementedError
-
-    def process_more(self, work: int = _WORK_MAX) -> None:
-        """Process another turn's work of received data. Call it while `has_more` is true."""
-        raise NotImplementedError
-
-    def lost(self) -> None:
-        """Handle the closed socket."""
-        raise NotImplementedError
 
     def proceed(self) -> None:
         """Continue the command that has waited."""

@@ -3,7 +3,8 @@ cimport cython
 
 @cython.final
 cdef class Flusher:
-    cdef object _loop
+    cdef object _call_soon
+    cdef object _write
     cdef list _dirty
     cdef list _full
     cdef list _busy

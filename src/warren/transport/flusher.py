@@ -17,10 +17,12 @@ class Flushable(Protocol):
 class Flusher:
     """Calls each marked connection once, when everything readable has been read."""
 
-    __slots__ = ("_busy", "_dirty", "_full", "_loop")
+    __slots__ = ("_busy", "_call_soon", "_dirty", "_full", "_write")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        # The methods that each turn needs, looked up once.
+        self._call_soon = loop.call_soon
+        self._write = self._flush
         self._dirty: list[Flushable] = []
         self._full: list[Flushable] = []
         self._busy: list[Flushable] = []
@@ -28,7 +30,7 @@ class Flusher:
     def mark(self, owner: Flushable) -> None:
         """Flush `owner` in the next turn."""
         if not self._dirty:
-            self._loop.call_soon(self._flush)
+            self._call_soon(self._write)
         self._dirty.append(owner)
 
     def mark_full(self, owner: Flushable) -> None:
@@ -49,7 +51,7 @@ class Flusher:
     def mark_busy(self, owner: Flushable) -> None:
         """Continue `owner` in the next turn, after all others had theirs."""
         if not self._busy:
-            self._loop.call_soon(self._process_busy)
+            self._call_soon(self._process_busy)
         self._busy.append(owner)
 
     def _process_busy(self) -> None:

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from warren.framing.driven_connection cimport DrivenConnection
 from warren.framing.output_listener cimport OutputListener
 from warren.model.turn cimport Turn
 from warren.transport.flusher cimport Flusher
@@ -38,7 +39,7 @@ cdef class AmqpProtocol(OutputListener):
     cdef int64_t _handed
     cdef object _registry
     cdef LoopContext _loop_context
-    cdef object _client
+    cdef DrivenConnection _client
     cdef readonly object _transport
     cdef bint _is_marked
     cdef bint _is_paused
@@ -53,12 +54,13 @@ cdef class AmqpProtocol(OutputListener):
     cdef public object peer
     cdef public int64_t slot
 
-    @cython.locals(loop_context=LoopContext, octets='const unsigned char*')
+    @cython.locals(client=DrivenConnection, loop_context=LoopContext, octets='const unsigned char*')
     cpdef buffer_updated(self, Py_ssize_t nbytes)
+    @cython.locals(client=DrivenConnection)
     cpdef process_more(self)
-    @cython.locals(chunks=list)
+    @cython.locals(client=DrivenConnection, chunks=list)
     cpdef flush(self)
-    cdef _update_socket(self, object client)
+    cdef _update_socket(self, DrivenConnection client)
     cdef _watch_for_stall(self, object transport)
     cdef _check_stall_later(self)
     @cython.locals(waiting=int64_t, taken=int64_t)
