@@ -117,6 +117,10 @@ class RabbitMQ:
             else:
                 return
 
+    def version(self) -> tuple[int, ...]:
+        """The version that runs, as in (4, 3, 6)."""
+        return tuple(int(number) for number in self.control("version").split()[-1].split("."))
+
     @property
     def is_running(self) -> bool:
         """True from `start` to `stop` or `kill`."""

@@ -37,6 +37,8 @@ class TranscriptContext:
     outside: tuple[str, int] | None = None
     # Each queue that the transcript declares is a quorum queue.
     is_quorum: bool = False
+    # Answers have to be those of RabbitMQ 4, with all headers that it adds.
+    is_rabbitmq_4: bool = False
 
     def plain(self, value: Any) -> Any:
         """`value` with the name of the vhost that transcripts use."""

@@ -53,11 +53,15 @@ class QuorumBroker:
     port: int
     http_port: int
     accepts_quorum_queues: bool
+    # True for RabbitMQ 4, whose answers are recorded beside those of 3.10.8 where they differ.
+    is_rabbitmq_4: bool = False
 
     def context(self, vhost: str) -> TranscriptContext:
         """The broker and a vhost of it, for a recorded script."""
         is_rabbitmq = self.name == "rabbitmq"
-        return TranscriptContext("127.0.0.1", self.port, vhost, is_rabbitmq=is_rabbitmq)
+        return TranscriptContext(
+            "127.0.0.1", self.port, vhost, is_rabbitmq=is_rabbitmq, is_rabbitmq_4=self.is_rabbitmq_4
+        )
 
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """The status and the JSON of an answer of the HTTP API; None for one without a body."""
@@ -85,12 +89,10 @@ class QuorumBrokers:
             document = folder / "definitions.json"
             document.write_text(json.dumps(_definitions()))
             start = self._start_rabbitmq if name == "rabbitmq" else self._start_warren
-            port, http_port = start(folder, document)
-            accepts = accepts_quorum_queues(port)
-            self._running[name] = QuorumBroker(name, port, http_port, accepts_quorum_queues=accepts)
+            self._running[name] = start(folder, document)
         return self._running[name]
 
-    def _start_rabbitmq(self, folder: Path, document: Path) -> tuple[int, int]:
+    def _start_rabbitmq(self, folder: Path, document: Path) -> QuorumBroker:
         http_port = free_port()
         server = rabbitmq.RabbitMQ(
             folder,
@@ -102,14 +104,19 @@ class QuorumBrokers:
         self._stack.callback(server.stop)
         server.start()
         server.control("import_definitions", str(document))
-        return server.port, http_port
+        accepts = accepts_quorum_queues(server.port)
+        is_4 = server.version() >= (4,)
+        return QuorumBroker(
+            "rabbitmq", server.port, http_port, accepts_quorum_queues=accepts, is_rabbitmq_4=is_4
+        )
 
-    def _start_warren(self, folder: Path, document: Path) -> tuple[int, int]:
+    def _start_warren(self, folder: Path, document: Path) -> QuorumBroker:
         http_port = free_port()
         arguments = ("--management-port", str(http_port), "--data-dir", str(folder / "data"))
         settings = {"load_definitions": str(document)}
         running = self._stack.enter_context(running_warren(folder, settings, arguments=arguments))
-        return running.port, http_port
+        accepts = accepts_quorum_queues(running.port)
+        return QuorumBroker("warren", running.port, http_port, accepts_quorum_queues=accepts)
 
 
 def accepts_quorum_queues(

@@ -20,7 +20,12 @@ from tests.conformance.transcript import Step, Transcript, expect
 HEADING = "== "
 COUNTS_S = 8.0
 COUNT_AGAIN_S = 0.02
+# How long a queue is given for its counts when they are recorded.
+SETTLE_S = 0.5
 _SENT = re.compile(r"C\d*>")
+_FIRST_COUNT = re.compile(
+    r' headers=\{"x-delivery-count": 0l\}|, "x-delivery-count": 0l|"x-delivery-count": 0l, '
+)
 _SILENT = re.compile(r"S\d*> silence 0\.4")
 
 
@@ -66,6 +71,30 @@ def record(script: Transcript, context: TranscriptContext) -> str:
         found = transcript.rewrite(script, context).splitlines()
         return "\n".join(line for line in found if not _SILENT.fullmatch(line)) + "\n"
     return transcript.rewrite(script, context)
+
+
+def of_rabbitmq_4(script: Transcript) -> Transcript:
+    """The section without the header `x-delivery-count` of first deliveries, which RabbitMQ 4 lacks."""
+    return Transcript.parse(script.path, [_FIRST_COUNT.sub("", line) for line in script.lines])
+
+
+def difference(script: Transcript, context: TranscriptContext) -> str:
+    """The section with what the broker answers now; "" if that is what the section says."""
+    text = transcript.rewrite(script, context, SETTLE_S)
+    return "" if text.splitlines() == script.lines else text
+
+
+def keep(path: Path, title: str, text: str) -> None:
+    """Write the section `title` of a file, which has its sections by title; without `text` remove it."""
+    found = {} if not path.exists() else {part.title: "\n".join(part.lines) for part in sections(path)}
+    found.pop(title, None)
+    if text:
+        found[title] = text
+    if not found:
+        path.unlink(missing_ok=True)
+        return
+    head = "What RabbitMQ 4.3.6 answers otherwise than 3.10.8, recorded.\n"
+    path.write_text(head + "".join(f"\n{HEADING}{found[name].strip()}\n" for name in sorted(found)))
 
 
 def _with_answer(line: str) -> list[str]:
