@@ -101,6 +101,7 @@ def test_a_copy_of_a_stream_continues_where_it_was_when_warren_was_killed(
     printed, _ = draining.communicate(timeout=patient(60))
     assert draining.returncode, printed
     restarting.start_again()
+    both.here = HttpClient(restarting.node)
     # Otherwise it begins at the first message, and copies all of them again.
     assert eventually(lambda: "it has a single run" in str(both.here.get("/shovels")))
     both.publish(both.old.port, STREAM, COUNT, COUNT + 5)
