@@ -1,81 +1,19 @@
 """`warren move-from` against RabbitMQ: each step, its undo, and every message counted."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pika
 import pytest
-from click.testing import CliRunner
 from tests.integration.api import HttpClient, quoted
-from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.broker_process import broker
 from tests.integration.federation import channel_at, eventually, managed_rabbitmq, ready_count
+from tests.integration.moves import QUEUES, VHOST, Brokers, declare_queues, once
 from tests.rabbitmq import RabbitMQ, is_installed
-
-from warren.cli.main import main
 
 pytestmark = [pytest.mark.rabbitmq, pytest.mark.skipif(not is_installed(), reason="no RabbitMQ here")]
 
-VHOST = "our store"
 COUNT = 300
-QUEUES = {"failed carts": "classic", "open carts": "quorum", "clicks of today": "stream"}
-PERSISTENT = pika.BasicProperties(delivery_mode=2)
-
-
-class Operator:
-    """Runs the command against a RabbitMQ and a Warren, with a state file of its own."""
-
-    def __init__(self, old: RabbitMQ, there: HttpClient, new: BrokerProcess, folder: Path) -> None:
-        self._uri = f"amqp://guest:guest@127.0.0.1:{old.port}"
-        self._options = (
-            "--management-uri", there.origin, "--state", str(folder / "state.json"),
-            "--uri", f"http://guest:guest@127.0.0.1:{new.ports['http']}", "--timeout", "30",
-        )  # fmt: skip
-
-    def run(self, *arguments: str, status: int = 0) -> str:
-        result = CliRunner().invoke(main, ["move-from", self._uri, *arguments, *self._options])
-        assert result.exit_code == status, result.output
-        return result.output
-
-    def take(self, *steps: str) -> None:
-        """Show each step, and take it."""
-        for step in steps:
-            self.run(step, "--dry-run")
-            assert f"step {step}: done" in self.run(step, "--yes")
-
-
-class Brokers:
-    """A RabbitMQ with queues of each kind, and an empty Warren."""
-
-    def __init__(self, old: RabbitMQ, there: HttpClient, new: BrokerProcess, folder: Path) -> None:
-        self.old, self.there, self.new = old, there, new
-        self.here = HttpClient(new)
-        self.operator = Operator(old, there, new, folder)
-
-    def messages(self, name: str) -> int:
-        """The number of messages of a queue of Warren."""
-        return int(self.here.get(f"/queues/{quoted(VHOST)}/{quoted(name)}")["messages"])
-
-    def publish(self, port: int, name: str, first: int, last: int) -> None:
-        with channel_at(port, VHOST) as channel:
-            for number in range(first, last):
-                channel.basic_publish("", name, str(number).encode(), PERSISTENT)
-
-    def read(self, port: int, name: str, count: int) -> Counter[int]:
-        """How often each of the next `count` messages is in a queue, or each of a stream."""
-        with channel_at(port, VHOST, confirms=False) as channel:
-            channel.basic_qos(prefetch_count=100)
-            offset = {"x-stream-offset": "first"} if QUEUES.get(name) == "stream" else {}
-            found: Counter[int] = Counter()
-            for method, _, body in channel.consume(name, arguments=offset, inactivity_timeout=30):
-                assert method is not None, f"{found.total()} of {count}"
-                found[int(body)] += 1
-                channel.basic_ack(method.delivery_tag)
-                if found.total() == count:
-                    break
-            channel.cancel()
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -87,24 +25,11 @@ def rabbitmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RabbitM
 @pytest.fixture
 def both(rabbitmq: tuple[RabbitMQ, HttpClient], tmp_path: Path) -> Iterator[Brokers]:
     old, there = rabbitmq
-    assert there.status(f"PUT /vhosts/{quoted(VHOST)}") == 201
-    rights = {"configure": ".*", "write": ".*", "read": ".*"}
-    there.ask(f"PUT /permissions/{quoted(VHOST)}/guest", rights)
-    for name, kind in QUEUES.items():
-        declare(there, name, kind)
+    declare_queues(there)
     with broker() as new:
         yield Brokers(old, there, new, tmp_path)
     if old.is_running:
         there.ask(f"DELETE /vhosts/{quoted(VHOST)}")
-
-
-def declare(client: HttpClient, name: str, kind: str) -> None:
-    body = {"durable": True, "arguments": {"x-queue-type": kind}}
-    assert client.status(f"PUT /queues/{quoted(VHOST)}/{quoted(name)}", body) == 201
-
-
-def once(*ranges: range) -> Counter[int]:
-    return Counter(number for each in ranges for number in each)
 
 
 def test_every_message_is_moved_once_from_queues_of_each_kind(both: Brokers) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.integration.api import HttpClient
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.shovels import await_state, confirming, put_shovel, ready
+from tests.integration.staging import StagedQuery, bodies
 from tests.integration.test_tokens import FIXED, token
 
 BOSS, SECRET = "boss", "secret"
@@ -30,12 +31,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         "auth_oauth2.default_key = fixed\n"
         "initial_frame_max = 16384\n"
     )
-    with broker(config=config) as started:
+    with broker("--data-dir", str(folder / "data"), config=config) as started:
         guest = HttpClient(started)
         assert guest.status(f"PUT /users/{BOSS}", {"password": "pw", "tags": "administrator"}) == 201
         assert guest.status(f"PUT /permissions/%2F/{BOSS}", EVERYTHING) == 201
         for queue in (SECRET, "polq"):
             assert guest.status(f"PUT /queues/%2F/{queue}", {"durable": True}) == 201
+        assert guest.status("PUT /exchanges/%2F/polx", {"type": "fanout"}) == 201
+        assert guest.status("POST /bindings/%2F/e/polx/q/polq", {}) == 201
         yield started
 
 
@@ -145,7 +148,34 @@ def test_a_job_is_stopped_by_its_own_user(
     job: dict[str, Any] = started.value
     assert job["user"] == BOSS
     assert namesake.status(f"DELETE /warren/jobs/{job['id']}") == 401
+    assert namesake.status(f"POST /warren/jobs/{job['id']}/undo") == 401
+    # Who has rights in the virtual host sees its jobs; the name alone shows none.
+    elsewhere = HttpClient(node, f":{token('rabbitmq.tag:management', sub=BOSS)}")
+    assert elsewhere.get("/warren/jobs") == []
+    assert elsewhere.status(f"GET /warren/jobs/{job['id']}") == 404
     assert boss.status(f"DELETE /warren/jobs/{job['id']}") == 204
+
+
+def test_staged_rows_are_replaced_committed_and_discarded_by_their_own_user(
+    node: BrokerProcess, boss: HttpClient, namesake: HttpClient
+) -> None:
+    with confirming(node.port) as channel:
+        channel.queue_purge("polq")
+        mine, theirs = (StagedQuery(client, "writer", "polx") for client in (boss, namesake))
+        assert mine.stage(0, 0, bodies([b"mine"], "")).status == 200
+        # Another one's rows are not in the list of a user without the tag monitoring.
+        assert [one["query"] for one in boss.get("/warren/staged")] == ["writer"]
+        assert namesake.get("/warren/staged") == []
+        rows = bodies([b"theirs"], "")
+        answers = [theirs.stage(0, 0, rows), theirs.stage(0, 1, rows), theirs.commit(0, 0), theirs.commit(0)]
+        answers += [theirs.discard(0), theirs.discard(0, force="true")]
+        assert [answer.status for answer in answers] == [403] * len(answers)
+        assert mine.commit(0, 0).value["rows"] == 1
+        assert [theirs.stage(1, 0, rows).status, theirs.commit(1).status] == [403, 403]
+        assert [body for _, _, body in (channel.basic_get("polq", auto_ack=True) for _ in range(2))] == [
+            b"mine",
+            None,
+        ]
 
 
 def test_a_virtual_host_of_a_token_user_grants_a_namesake_nothing(

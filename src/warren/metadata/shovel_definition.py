@@ -1,8 +1,8 @@
 """The definition of a shovel: the parameter `shovel`, its validation, and its meaning.
 
 Keys, order and texts are RabbitMQ 3.10.8's, measured. Keys that later versions added are accepted:
-`predeclared`, and the protocol `local`, whose ends are this node. Four keys are Warren's own: `rate-limit`,
-`filter-headers`, `filter-routing-key` and `exactly-once`.
+`predeclared`, and the protocol `local`, whose ends are this node. Five keys are Warren's own: `rate-limit`,
+`filter-headers`, `filter-routing-key`, `exactly-once` and `single-run`.
 """
 
 from collections.abc import Mapping
@@ -118,6 +118,8 @@ class ShovelDefinition(Struct, frozen=True, kw_only=True):
     filter_routing_key: str | None = None
     # True to deliver exactly once if both brokers are Warrens.
     is_exactly_once: bool = False
+    # True if it does not begin again once it has consumed: neither by itself, nor when its node starts.
+    is_single_run: bool = False
 
 
 def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> list[str]:
@@ -150,6 +152,7 @@ def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> 
         "filter-headers": _headers,
         "filter-routing-key": validation.string,
         "exactly-once": validation.boolean,
+        "single-run": validation.boolean,
     }
     return errors + validation.fields(name, value, checks, mandatory=("src-uri", "dest-uri"))
 
@@ -205,6 +208,7 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
         filter_headers=settings.table("filter-headers"),
         filter_routing_key=settings.optional_text("filter-routing-key"),
         is_exactly_once=settings.is_set("exactly-once"),
+        is_single_run=settings.is_set("single-run"),
     )
     return "; ".join(settings.errors) or definition
 

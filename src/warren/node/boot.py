@@ -68,7 +68,7 @@ from warren.node.stream_homes import StreamHomes, StreamQuestionServer
 from warren.runtime.clock import Clock
 from warren.runtime.garbage_collector import GarbageCollector
 from warren.runtime.locked_directory import DirectoryUnusable, LockedDirectory
-from warren.runtime.machine import Machine
+from warren.runtime.machine import Machine, return_large_blocks
 from warren.runtime.randomness import random_bytes
 from warren.runtime.service_manager import ServiceManager
 from warren.runtime.timers import PeriodicTimer
@@ -195,6 +195,7 @@ class Node:
         self._config = config
         self._log = log
         self._stop = stop
+        return_large_blocks()
         self._collector = GarbageCollector()
         self._clock = Clock()
         loop = asyncio.get_running_loop()

@@ -7,6 +7,23 @@ from pathlib import Path
 _PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 # The memory limits of control groups: version 2, and version 1.
 _LIMITS = ("memory.max", "memory.limit_in_bytes")
+# Parameters of glibc's `mallopt`, and their values: blocks of this size are returned to the kernel when they
+# are freed, and what is free at the end of a heap when it is larger than that.
+_MMAP_THRESHOLD, _LARGE_BLOCK = -3, 16 << 20
+_TRIM_THRESHOLD, _HEAP_END = -1, 32 << 20
+
+
+def return_large_blocks() -> None:
+    """Let the allocator return large blocks to the kernel as soon as they are freed.
+
+    By itself it keeps blocks of a size that was freed before, for each thread: six threads that have hashed
+    passwords would keep 117 MiB, which `trim_memory` does not reach.
+    """
+    # Only in glibc.
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if set_option is not None:
+        set_option(_MMAP_THRESHOLD, _LARGE_BLOCK)
+        set_option(_TRIM_THRESHOLD, _HEAP_END)
 
 
 class Machine:

@@ -25,7 +25,7 @@ from warren.relay.link_rights import check_user
 from warren.relay.link_run import LinkPlan, LinkRun, LinkSettings
 from warren.relay.links import Links
 from warren.relay.status import LinkKey, LinkKind
-from warren.shovel.shovel_plan import ShovelPlan
+from warren.shovel.shovel_plan import RUN_BEFORE, ShovelPlan
 from warren.shovel.shovel_settings import ShovelSettings
 
 # RabbitMQ's name for a shovel as the user who deletes its parameter.
@@ -63,7 +63,7 @@ class ShovelLinks:
         for vhost in metadata.vhosts.by_name.values():
             for component, name in list(vhost.parameters.by_key):
                 if component == SHOVEL:
-                    self._follow_later(vhost.name, name)
+                    self._follow_later(vhost.name, name, is_set_before=True)
         metadata.listen(self._changed, (ParameterChanged, VhostRemoved))
 
     def _changed(self, event: Event) -> None:
@@ -81,12 +81,15 @@ class ShovelLinks:
             if link.key.kind is LinkKind.SHOVEL and link.key.vhost == vhost:
                 self._follow(vhost, link.key.name)
 
-    def _follow_later(self, vhost: str, name: str) -> None:
+    def _follow_later(self, vhost: str, name: str, *, is_set_before: bool = False) -> None:
         """Follow a parameter in a turn of its own, so that a failure concerns no other shovel."""
-        self._dependencies.later(lambda _: self._follow(vhost, name))
+        self._dependencies.later(lambda _: self._follow(vhost, name, is_set_before=is_set_before))
 
-    def _follow(self, vhost: str, name: str) -> None:
-        """Start, replace or stop the link of a shovel, as its parameter is now."""
+    def _follow(self, vhost: str, name: str, *, is_set_before: bool = False) -> None:
+        """Start, replace or stop the link of a shovel, as its parameter is now.
+
+        `is_set_before` is True if the parameter was set before the start of the node.
+        """
         dependencies = self._dependencies
         key = LinkKey(LinkKind.SHOVEL, vhost, name)
         metadata = dependencies.metadata.vhost(vhost)
@@ -95,11 +98,17 @@ class ShovelLinks:
             return
         value = metadata.parameters.by_key[SHOVEL, name]
         definition = parse_shovel({**dependencies.defaults, **value} if isinstance(value, Mapping) else value)
+        refusal = None
         if isinstance(definition, str):
             # It was accepted nevertheless, as RabbitMQ accepts it, or by an older version.
-            plan = _ImpossiblePlan(definition)
+            refusal = definition
+        elif definition.is_single_run and is_set_before:
+            refusal = RUN_BEFORE
+        if refusal is not None:
+            plan = _ImpossiblePlan(refusal)
             dependencies.links.put(Link(key, plan, _NO_ATTEMPT, dependencies.link_dependencies))
             return
+        assert not isinstance(definition, str)
         user = metadata.parameters.user_of(SHOVEL, name)
         self._put(ShovelSettings(name=name, vhost=vhost, user=user, definition=definition))
 
@@ -173,7 +182,7 @@ def link_settings(settings: ShovelSettings) -> LinkSettings:
         destination=_endpoint(destination.uris, settings),
         ack_mode=_ack_mode(definition),
         prefetch_count=source.prefetch_count,
-        reconnect_delay_ms=definition.reconnect_delay_s * 1000,
+        reconnect_delay_ms=0 if definition.is_single_run else definition.reconnect_delay_s * 1000,
         rate_max=definition.rate_limit,
         message_filter=_message_filter(definition),
         is_exactly_once=definition.is_exactly_once,

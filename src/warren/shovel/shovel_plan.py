@@ -36,6 +36,9 @@ DECLARATIONS: Mapping[type[Method], type[Method]] = {
     methods.QueueUnbind: methods.QueueUnbindOk,
 }
 
+# Why a shovel with `single-run` does not begin again.
+RUN_BEFORE = "it has a single run, which is over: set it again to begin anew"
+
 _NOT_FOUND = 404
 _ENDLESS = -1
 
@@ -47,6 +50,7 @@ class ShovelPlan(LinkPlan):
         "_check_rights",
         "_cluster_name",
         "_completed",
+        "_has_consumed",
         "_rewriter",
         "_run",
         "_settings",
@@ -76,10 +80,14 @@ class ShovelPlan(LinkPlan):
         # The current run, and the number of messages that the runs before it have moved.
         self._run: LinkRun | None = None
         self._settled = 0
+        # True if a run has begun to consume.
+        self._has_consumed = False
 
     async def set_up(self, run: LinkRun) -> None:
         """Open both ends, declare, and start the consumer. Raises BrokerRefused."""
         self._check_rights()
+        if self._has_consumed and self._settings.definition.is_single_run:
+            raise BrokerRefused(RUN_BEFORE)
         if self._run is not None:
             self._settled += self._settled_in(self._run)
         self._run = run
@@ -143,6 +151,7 @@ class ShovelPlan(LinkPlan):
         if not run.forwarder.remaining:
             run.completed()
             return
+        self._has_consumed = True
         await run.consume(queue, dict(source.consumer_arguments), source.consumer_tag)
 
     def _settled_in(self, run: LinkRun) -> int:

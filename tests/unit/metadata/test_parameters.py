@@ -102,6 +102,8 @@ def test_a_policy_with_upstreams_has_the_errors_of_rabbitmq(
         ({"exactly-once": True, "ack-mode": "on-confirm"}, []),
         ({"exactly-once": False, "ack-mode": "no-ack"}, []),
         ({"exactly-once": 1}, ["exactly-once should be boolean, actually was 1"]),
+        ({"single-run": True}, []),
+        ({"single-run": "yes"}, ['single-run should be boolean, actually was <<"yes">>']),
         (
             {"exactly-once": True, "ack-mode": "on-publish"},
             ["Cannot specify 'exactly-once' without the ack-mode 'on-confirm'"],
@@ -215,8 +217,9 @@ def test_the_other_keys_of_a_shovel_are_read() -> None:
     assert found.destination == ShovelDestination(uris=(URI,), exchange="f", is_predeclared=True)
     assert (found.ack_mode, found.rate_limit) == ("no-ack", 2.0)
     assert (found.filter_headers, found.filter_routing_key) == ({"a": 1}, "#")
-    assert not found.is_exactly_once
+    assert (found.is_exactly_once, found.is_single_run) == (False, False)
     assert parsed(exactly_once=True).is_exactly_once
+    assert parsed(single_run=True).is_single_run
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,27 @@ print(used - before, used - machine.memory_used())
 """
 
 
+HASHED = """
+from concurrent.futures import ThreadPoolExecutor
+from warren.access.passwords import hash_password
+from warren.runtime.machine import Machine, return_large_blocks
+return_large_blocks()
+machine = Machine()
+with ThreadPoolExecutor(4) as threads:
+    hashed = lambda _: hash_password("secret", b"0123456789abcdef")
+    hashed(None)
+    before = machine.memory_used()
+    list(threads.map(hashed, range(8)))
+    print(machine.memory_used() - before)
+"""
+
+
+def test_threads_that_have_hashed_passwords_keep_none_of_the_memory() -> None:
+    # Each hash takes 19 MiB, which the allocator would keep for each thread, and not give to others.
+    figures = subprocess.run([sys.executable, "-c", HASHED], capture_output=True, text=True, check=True)
+    assert int(figures.stdout) < 20_000_000
+
+
 def test_memory_that_is_allocated_and_returned_is_measured() -> None:
     # In a process of its own, because a fragmented heap would hide both.
     figures = subprocess.run([sys.executable, "-c", MEASURED], capture_output=True, text=True, check=True)

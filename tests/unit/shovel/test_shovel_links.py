@@ -142,6 +142,49 @@ def test_a_shovel_in_the_metadata_runs_from_the_start() -> None:
     assert site.status().state is LinkState.RUNNING
 
 
+OVER = "it has a single run, which is over: set it again to begin anew"
+
+
+def test_a_shovel_with_a_single_run_does_not_begin_again_before_it_is_set_again() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.shovel(src_queue="from", dest_queue="to", single_run=True)
+    site.publish("from", b"a")
+    site.network.cut("source")
+    site.network.pass_time(60_000)
+    site.publish("from", b"b")
+    assert (site.status().state, site.take("to")) == (LinkState.TERMINATED, [b"a"])
+    site.links.restart(LinkKey(LinkKind.SHOVEL, VHOST, NAME))
+    site.network.exchange()
+    assert (site.status().state, site.status().reason) == (LinkState.TERMINATED, OVER)
+    assert site.ready("from") == 1
+    site.shovel(src_queue="from", dest_queue="to", single_run=True, reconnect_delay=1)
+    assert (site.status().state, site.take("to")) == (LinkState.RUNNING, [b"b"])
+
+
+def test_a_shovel_with_a_single_run_that_could_not_begin_can_be_restarted() -> None:
+    site = started()
+    site.shovel(src_queue="from", dest_queue="to", src_predeclared=True, single_run=True)
+    assert site.status().state is LinkState.TERMINATED
+    site.client.ask(methods.QueueDeclare(queue="from"))
+    site.links.restart(LinkKey(LinkKind.SHOVEL, VHOST, NAME))
+    site.network.exchange()
+    assert site.status().state is LinkState.RUNNING
+
+
+def test_a_shovel_with_a_single_run_that_is_older_than_the_node_does_not_begin() -> None:
+    site = Site()
+    site.declare("from", "to")
+    site.publish("from", b"a")
+    site.shovel(src_queue="from", dest_queue="to", single_run=True)
+    site.shovels.start()
+    site.network.exchange()
+    assert (site.status().state, site.status().reason) == (LinkState.TERMINATED, OVER)
+    assert (site.ready("from"), site.take("to")) == (1, [])
+    site.shovel(src_queue="from", dest_queue="to", single_run=True, reconnect_delay=1)
+    assert (site.status().state, site.take("to")) == (LinkState.RUNNING, [b"a"])
+
+
 def test_a_cleared_shovel_stops_and_its_queues_stay() -> None:
     site = started()
     site.shovel(src_queue="from", dest_queue="to")

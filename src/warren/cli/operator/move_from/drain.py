@@ -1,9 +1,9 @@
 """Moves what waits in queues from one broker to the other by shovels, and counts it.
 
 A shovel forwards until its queue is empty, and is deleted then: its stop waits for what is on its way. One of
-a stream reads until nothing more comes. It does not connect again by itself, since it would begin at the
-first message, and messages arrive twice: another one begins behind the last message in the copy, which has
-the offset of the original in its headers.
+a stream reads until nothing more comes. It has a single run: after a lost connection, or a restart of Warren,
+it would begin at its first offset again, and messages arrive twice. Another one begins behind the last
+message in the copy, which has the offset of the original in its headers.
 """
 
 import time
@@ -23,8 +23,10 @@ _PREFETCH = 1000
 _SHOVELS_MAX = 50
 # The time without a message after which the copy of a stream is complete: a broker that answers sends what it
 # has at once, and RabbitMQ's count of it is up to 5 s old.
-_STREAM_IDLE_S = 10
+STREAM_IDLE_S = 10
 _OFFSET = "x-stream-offset"
+# The states of a shovel that copies a stream, or is about to.
+_AT_WORK = ("starting", "running")
 _POLL_S = 0.2
 # The longest name of a shovel, in bytes.
 _NAME_SIZE_MAX = 255
@@ -87,7 +89,8 @@ class Drainer:
         name = name.encode()[:_NAME_SIZE_MAX].decode(errors="ignore")
         entry = [drain.vhost, name, drain.name]
         if entry in state.shovels:
-            if not drain.is_stream:
+            row = self._row(drain.vhost, name)
+            if not drain.is_stream or (row is not None and row["state"] in _AT_WORK):
                 return name
             delete_shovel(self._move, drain.vhost, name)
         value = self._definition(drain)
@@ -123,7 +126,7 @@ class Drainer:
         if drain.is_stream:
             offset = self._last_copied(drain) if drain.is_resumed else None
             definition["src-consumer-args"] = {_OFFSET: "first" if offset is None else offset + 1}
-            definition["reconnect-delay"] = 0
+            definition["single-run"] = True
         return definition
 
     def _last_copied(self, drain: QueueDrain) -> int | None:
@@ -183,7 +186,7 @@ class Drainer:
         if not drain.is_stream:
             return not ready
         # The old broker has answered the count meanwhile, and sends no more.
-        return idle_s > _STREAM_IDLE_S
+        return idle_s > STREAM_IDLE_S
 
     def _end(self, key: Place, drain: QueueDrain, confirmed: int) -> None:
         state, session = self._move.state, self._move.session

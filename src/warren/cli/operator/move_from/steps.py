@@ -26,7 +26,7 @@ _RIGHTS = ("configure", "write", "read")
 # What makes the links; the permissions are needed until all messages are returned.
 _LINKED = ("parameters", "policies")
 # RabbitMQ collects statistics every 5 s, and shows for as long what was acknowledged meanwhile.
-_STATISTICS_S, _STATISTICS_S_MAX = 6.0, 20.0
+STATISTICS_S, _STATISTICS_S_MAX = 6.0, 20.0
 # How often queues are drained that have messages again.
 _PASSES_MAX = 10
 
@@ -261,7 +261,7 @@ def _check_empty(move: Move) -> None:
     """Count again: what a link had fetched and Warren had not confirmed is back in the old broker."""
     if move.state.streams:
         # There is no event: the old broker counts the messages of a stream when it collects statistics.
-        time.sleep(_STATISTICS_S)
+        time.sleep(STATISTICS_S)
     if left := _left(move):
         raise Failure(f"{'; '.join(left)}: run 'drain' again")
 
