@@ -15,7 +15,7 @@ from functools import partial
 from warren.cluster.attachment import Attachment
 from warren.cluster.held_publishes import HeldPublishes
 from warren.cluster.home_absence import HomeAbsence
-from warren.cluster.home_dependencies import HomeDependencies, error_of, unavailable
+from warren.cluster.home_dependencies import HomeDependencies
 from warren.cluster.home_request import HomeAnswer, HomeRequest, fail, ignore
 from warren.cluster.payload_reader import PayloadReader
 from warren.cluster.payload_writer import PayloadWriter
@@ -52,6 +52,7 @@ from warren.cluster.remote_codec import (
     MalformedPayload,
     encode_head,
 )
+from warren.cluster.request_errors import error_of, unavailable
 from warren.errors import NotFound, NotLeading
 from warren.flow.credit import PublishCredit
 from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_HELD_SIZE_MAX
@@ -534,7 +535,7 @@ class HomeNode:
         elif kind == FAILED:
             code, text = reader.number(2), reader.long_text()
             if request.undo is None:
-                request.fail(error_of(code, text))
+                request.fail(error_of(code, text, request.traffic, self.node_name, self._vhost))
         else:
             left = reader.number(4)
             request.answer((self._got(reader, request), left))

@@ -34,7 +34,6 @@ from warren.cluster.remote_codec import (
     LOST,
     NAME,
     NO_ACK,
-    NO_LEADER,
     PUBLISH,
     PURGE,
     REFUSE,
@@ -51,7 +50,8 @@ from warren.cluster.remote_codec import (
 )
 from warren.cluster.remote_consumer import RemoteConsumer, RemoteDeliveries
 from warren.cluster.replicated.served_queue import ServingChannel
-from warren.errors import AmqpError, NotLeading
+from warren.cluster.request_errors import code_of
+from warren.errors import AmqpError
 from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_NAMED_MAX
 from warren.metadata.machine import Metadata
 from warren.model.coroutine_driver import Later, Pending, drive
@@ -552,8 +552,7 @@ class RemoteChannel(RemoteDeliveries):
         try:
             answer = await coroutine
         except AmqpError as error:
-            code = NO_LEADER if isinstance(error, NotLeading) else error.code
-            self._writer.fail(request, code, error.message)
+            self._writer.fail(request, code_of(error), error.message)
         else:
             if answer is not None:
                 self._writer.add(ANSWER, request, *answer)

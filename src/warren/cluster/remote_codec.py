@@ -78,8 +78,9 @@ ENQUEUER, RESUME, ATTACH_AT, CLAIM, CLAIMED, SETTLE_AT = range(14, 20)
 TO_LEADER = frozenset((ENQUEUER, RESUME, ATTACH_AT, CLAIM, CLAIMED, SETTLE_AT))
 DELIVER_AT, SETTLED, NOT_LEADER, LEADING = range(40, 44)
 FROM_LEADER = frozenset((SETTLED, NOT_LEADER, LEADING))
-# The code of FAILED for a request that another leader has to answer.
-NO_LEADER = 0
+# The codes of FAILED for a request that another leader has to answer, and for one about a queue of whose
+# declaration its home has not heard in time. All others are reply codes.
+NO_LEADER, HOME_BEHIND = 0, 1
 
 # Flags of a message; the first two are those of both directions.
 SAME_ADDRESS, SAME_PROPERTIES, SAME_QUEUES, WANTS_CONFIRM, HAS_DIED = 1, 2, 4, 8, 16
