@@ -227,12 +227,15 @@ class HomeNode:
             self._add(TOUCH, traffic.number)
 
     def attach(self, traffic: QueueTraffic, consumer: Consumer, arguments: bytes) -> HomeRequest:
-        """Ask the home to admit `consumer`, with its `arguments` as an encoded table."""
+        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and to deliver to it.
+
+        So it has its turn when its client hears that it consumes; what it gets comes behind the answer.
+        """
         self.check_up(traffic)
-        request = self.new_attachment(traffic, consumer)[0]
+        request, attachment = self.new_attachment(traffic, consumer)
         flags = (IS_EXCLUSIVE if consumer.is_exclusive else 0) | (NO_ACK if consumer.no_ack else 0)
         self.writer.attach(consumer.tag, arguments, request.id, traffic.number, flags, consumer.priority)
-        self._flush_later()
+        self.start(attachment)
         return request
 
     def new_attachment(self, traffic: QueueTraffic, consumer: Consumer) -> tuple[HomeRequest, Attachment]:
@@ -246,11 +249,15 @@ class HomeNode:
         return request, attachment
 
     def start(self, attachment: Attachment) -> None:
-        """Let the admitted consumer get messages."""
-        attachment.is_started = True
+        """Let the consumer get messages once it is admitted."""
         attachment.grant()
         limit = attachment.consumer.prefetch_limit()
         self._add(START, attachment.id, limit, attachment.messages_to, attachment.bytes_to)
+
+    def admitted(self, attachment: Attachment) -> None:
+        """The home has admitted the consumer; it is granted more if it can take more meanwhile."""
+        attachment.is_started = True
+        self.renew(attachment)
 
     def renew(self, attachment: Attachment) -> None:
         """Grant the consumer more at the end of the turn, if it can take more."""

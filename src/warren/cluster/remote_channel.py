@@ -406,7 +406,7 @@ class RemoteChannel(RemoteDeliveries):
         if id in self._consumers or id in self._attaching:
             raise MalformedPayload(f"consumer {id} is attached again")
 
-        async def attach() -> tuple[int, int, int]:
+        async def attach() -> tuple[int, int, int] | None:
             queue = addressed.live(self.vhost, self._metadata)
             consumer = self._attaching[id] = RemoteConsumer(
                 self,
@@ -425,16 +425,19 @@ class RemoteChannel(RemoteDeliveries):
                 self._consumers[id] = consumer
                 # Where it begins is decided before its client hears that it may consume.
                 queue.set_read_options(consumer, read_options)
+                # In front of what it gets.
+                self._writer.add(ANSWER, id, 0, 0, 0)
+                self._flush_later()
                 queue.add_consumer(consumer)
-            else:
-                queue.remove_consumer(consumer)
+                return None
+            queue.remove_consumer(consumer)
             return 0, 0, 0
 
         self._run(id, attach())
 
     def _start(self, reader: PayloadReader) -> None:
-        consumer = self._consumers.get(reader.number(4))
-        prefetch = reader.number(4)
+        id, prefetch = reader.number(4), reader.number(4)
+        consumer = self._consumers.get(id) or self._attaching.get(id)
         if consumer is not None:
             consumer.prefetch = prefetch
         self._grant(reader, consumer)

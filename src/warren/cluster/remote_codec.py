@@ -11,7 +11,7 @@ To the home:
     PUBLISH    │ flags u8 │ message │ unless SAME_QUEUES: count u16 │ queue u64 …
     SETTLE     │ how u8 │ first delivery u64 │ count u32
     ATTACH     │ request u32 │ queue u64 │ flags u8 │ priority i64 │ tag string │ table
-    START      │ consumer u32 │ prefetch u32 │ messages to u64 │ bytes to u64
+    START      │ consumer u32 │ prefetch u32 │ messages to u64 │ bytes to u64   behind ATTACH
     CREDIT     │ consumer u32 │ messages to u64 │ bytes to u64
     DETACH     │ request u32, 0 for no answer │ consumer u32
     GET        │ request u32 │ queue u64 │ flags u8

@@ -125,6 +125,22 @@ def test_a_queue_that_only_its_home_knows_to_be_gone_is_not_missing_without_a_ma
     )
 
 
+def test_a_consumer_has_its_turn_when_its_client_hears_that_it_consumes(cluster: TwoNodes) -> None:
+    client, publisher = client_of(cluster), cluster.client(cluster.b)
+    cluster.ask(client, DECLARE, methods.BasicConsume(queue=QUEUE, consumer_tag="one"))
+    client.send(call(methods.BasicConsume(queue=QUEUE, consumer_tag="two")))
+    cluster.a.turn()
+    cluster.pass_one(cluster.a)
+    cluster.b.turn()
+    cluster.pass_one(cluster.b)
+    assert client.names() == ["basic.consume-ok"]
+    # Nothing more of the client's node arrives before this.
+    publisher.send(publication(QUEUE, b"first"), publication(QUEUE, b"second"))
+    cluster.run()
+    tags = [one.method.consumer_tag for one in client.hear()]  # type: ignore[attr-defined]
+    assert tags == ["one", "two"]
+
+
 def test_too_many_payloads_do_not_wait(cluster: TwoNodes) -> None:
     client = client_of(cluster)
     cluster.is_prompt = False
