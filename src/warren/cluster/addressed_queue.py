@@ -6,7 +6,7 @@ from warren.cluster.publish_answers import PublishAnswers
 from warren.cluster.replicated.replicated_queue import ReplicatedQueue
 from warren.cluster.replicated.served_nodes import ServedNodes
 from warren.cluster.replicated.served_queue import ServedQueue, ServingChannel
-from warren.errors import NotFound
+from warren.errors import HomeDown, NotFound
 from warren.metadata.machine import Metadata
 from warren.queues.capabilities import local_queue
 from warren.queues.local import LocalQueue
@@ -66,11 +66,11 @@ class AddressedQueue:
         return self.answers
 
     def live(self, vhost: VirtualHost, metadata: Metadata) -> LocalQueue:
-        """The queue. NotFound if it is not here, or deleted."""
+        """The queue. NotFound if it was deleted or could not be started; HomeDown if it may come later."""
         if self.served is not None:
             return self.served.leader()
-        if self.queue is None and not self.is_gone:
-            self.find(vhost, metadata)
+        if self.queue is None and not self.is_gone and not self.find(vhost, metadata):
+            raise HomeDown(f"queue '{self.name}' in vhost '{vhost.name}' is not known here yet")
         queue = self.queue
         if queue is None or queue.is_deleted:
             raise NotFound(f"no queue '{self.name}' in vhost '{vhost.name}'")

@@ -28,7 +28,7 @@ class Attachment:
         self.number = number
         # All consumers of its queue, once it is one of them.
         self.siblings: dict[Consumer, Attachment] = {}
-        # True once it may get messages, and while its client waits until it gets none any more.
+        # True once it is admitted, and while its client waits until it gets none any more.
         self.is_started = False
         self.is_ending = False
         # True if it is removed at the leader of a quorum queue, so that what is on its way returns.

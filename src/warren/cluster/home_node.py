@@ -15,7 +15,7 @@ from functools import partial
 from warren.cluster.attachment import Attachment
 from warren.cluster.held_publishes import HeldPublishes
 from warren.cluster.home_absence import HomeAbsence
-from warren.cluster.home_dependencies import HomeDependencies, error_of, unavailable
+from warren.cluster.home_dependencies import HomeDependencies
 from warren.cluster.home_request import HomeAnswer, HomeRequest, fail, ignore
 from warren.cluster.payload_reader import PayloadReader
 from warren.cluster.payload_writer import PayloadWriter
@@ -52,6 +52,7 @@ from warren.cluster.remote_codec import (
     MalformedPayload,
     encode_head,
 )
+from warren.cluster.request_errors import error_of, unavailable
 from warren.errors import NotFound, NotLeading
 from warren.flow.credit import PublishCredit
 from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_HELD_SIZE_MAX
@@ -226,12 +227,15 @@ class HomeNode:
             self._add(TOUCH, traffic.number)
 
     def attach(self, traffic: QueueTraffic, consumer: Consumer, arguments: bytes) -> HomeRequest:
-        """Ask the home to admit `consumer`, with its `arguments` as an encoded table."""
+        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and to deliver to it.
+
+        So it has its turn when its client hears that it consumes; what it gets comes behind the answer.
+        """
         self.check_up(traffic)
-        request = self.new_attachment(traffic, consumer)[0]
+        request, attachment = self.new_attachment(traffic, consumer)
         flags = (IS_EXCLUSIVE if consumer.is_exclusive else 0) | (NO_ACK if consumer.no_ack else 0)
         self.writer.attach(consumer.tag, arguments, request.id, traffic.number, flags, consumer.priority)
-        self._flush_later()
+        self.start(attachment)
         return request
 
     def new_attachment(self, traffic: QueueTraffic, consumer: Consumer) -> tuple[HomeRequest, Attachment]:
@@ -245,11 +249,15 @@ class HomeNode:
         return request, attachment
 
     def start(self, attachment: Attachment) -> None:
-        """Let the admitted consumer get messages."""
-        attachment.is_started = True
+        """Let the consumer get messages once it is admitted."""
         attachment.grant()
         limit = attachment.consumer.prefetch_limit()
         self._add(START, attachment.id, limit, attachment.messages_to, attachment.bytes_to)
+
+    def admitted(self, attachment: Attachment) -> None:
+        """The home has admitted the consumer; it is granted more if it can take more meanwhile."""
+        attachment.is_started = True
+        self.renew(attachment)
 
     def renew(self, attachment: Attachment) -> None:
         """Grant the consumer more at the end of the turn, if it can take more."""
@@ -534,7 +542,7 @@ class HomeNode:
         elif kind == FAILED:
             code, text = reader.number(2), reader.long_text()
             if request.undo is None:
-                request.fail(error_of(code, text))
+                request.fail(error_of(code, text, request.traffic, self.node_name, self._vhost))
         else:
             left = reader.number(4)
             request.answer((self._got(reader, request), left))

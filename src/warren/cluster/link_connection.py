@@ -131,8 +131,8 @@ class LinkConnection:
 
     # --- what the socket calls -----------------------------------------------------------------------
 
-    def receive(self, data: bytes, now: int) -> None:
-        """Handle what was read from the socket."""
+    def receive(self, data: bytes | memoryview, now: int) -> None:
+        """Handle what was read from the socket; `data` is not kept."""
         if self.is_finished:
             return
         self._time.follow(now)

@@ -2,6 +2,7 @@ cimport cython
 
 cdef object _HEAD
 cdef object _COVERED
+cdef int _PART
 cdef dict _KINDS
 
 @cython.final
@@ -11,4 +12,4 @@ cdef class LinkFrameReader:
     cdef object _allowance
 
     cdef _check_size(self, Py_ssize_t size)
-    cdef _frame(self, int kind, int flags, bytes body)
+    cdef _frame(self, int kind, int flags, bytes head, bytes body)

@@ -21,6 +21,8 @@ _HEAD = struct.Struct(">IBBI")
 _COVERED = struct.Struct(">IBB")
 # Bytes of a frame beside its body.
 LINK_FRAME_OVERHEAD = _HEAD.size
+# What a PART begins with: its number and the kind of its payload, as in `cluster/link_session`.
+PART_HEAD_SIZE = 9
 # The flag of the last part of a payload; no other flag is defined.
 LAST_PART = 1
 
@@ -38,6 +40,7 @@ class LinkFrameKind(IntEnum):
     WANT = 8
 
 
+_PART = int(LinkFrameKind.PART)
 _KINDS = {int(kind): kind for kind in LinkFrameKind}
 
 
@@ -51,6 +54,8 @@ class LinkFrame(Struct, frozen=True):
     kind: LinkFrameKind
     body: bytes
     flags: int = 0
+    # What a PART that has been received begins with; its body is the rest, which is not copied again.
+    head: bytes = b""
 
 
 def encode_frame(kind: LinkFrameKind, *pieces: bytes, flags: int = 0) -> bytes:
@@ -79,30 +84,38 @@ class LinkFrameReader:
         """Accept frames of the usual size from now on, also behind the one that was cut last."""
         self._allowance = None
 
-    def cut(self, data: bytes) -> Iterator[LinkFrame]:
-        """Yield the frames that `data` completes; LinkFrameError at the first that is not valid."""
+    def cut(self, data: bytes | memoryview) -> Iterator[LinkFrame]:
+        """Yield the frames that `data` completes; LinkFrameError at the first that is not valid.
+
+        Each byte is copied once into its frame, and once before if its frame was not complete; `data` itself
+        is not kept.
+        """
+        whole: bytes | bytearray | memoryview = data
         if self._pending:
             self._pending += data
             if len(self._pending) < self._needed:
                 return
-            data = bytes(self._pending)
-            self._pending.clear()
+            whole, self._pending = self._pending, bytearray()
+        view = memoryview(whole)
         start, needed = 0, LINK_FRAME_OVERHEAD
         try:
-            while len(data) - start >= LINK_FRAME_OVERHEAD:
-                size, kind, flags, checksum = _HEAD.unpack_from(data, start)
+            while len(view) - start >= LINK_FRAME_OVERHEAD:
+                size, kind, flags, checksum = _HEAD.unpack_from(view, start)
                 needed = LINK_FRAME_OVERHEAD + size
                 self._check_size(size)
-                if len(data) - start < needed:
+                if len(view) - start < needed:
                     break
-                body = data[start + LINK_FRAME_OVERHEAD : start + needed]
-                if extend(checksum_of(data[start : start + _COVERED.size]), body) != checksum:
+                at = start + LINK_FRAME_OVERHEAD
+                body_at = at + PART_HEAD_SIZE if kind == _PART and size >= PART_HEAD_SIZE else at
+                head, body = bytes(view[at:body_at]), bytes(view[body_at : start + needed])
+                covered = bytes(view[start : start + _COVERED.size]) + head
+                if extend(checksum_of(covered), body) != checksum:
                     raise LinkFrameError("a frame has a wrong checksum")
                 start += needed
                 needed = LINK_FRAME_OVERHEAD
-                yield self._frame(kind, flags, body)
+                yield self._frame(kind, flags, head, body)
         finally:
-            self._pending += data[start:]
+            self._pending += view[start:]
             self._needed = needed
 
     def _check_size(self, size: int) -> None:
@@ -112,11 +125,11 @@ class LinkFrameReader:
         if self._allowance is not None and LINK_FRAME_OVERHEAD + size > self._allowance:
             raise LinkFrameError(f"more than {CLUSTER_UNPROVEN_SIZE_MAX} bytes before the proof")
 
-    def _frame(self, kind: int, flags: int, body: bytes) -> LinkFrame:
+    def _frame(self, kind: int, flags: int, head: bytes, body: bytes) -> LinkFrame:
         if self._allowance is not None:
-            self._allowance -= LINK_FRAME_OVERHEAD + len(body)
+            self._allowance -= LINK_FRAME_OVERHEAD + len(head) + len(body)
         if kind not in _KINDS:
             raise LinkFrameError(f"a frame has the unknown kind {kind}")
         if flags and (flags != LAST_PART or kind != LinkFrameKind.PART):
             raise LinkFrameError(f"a frame of kind {_KINDS[kind].name} has the flags {flags:#x}")
-        return LinkFrame(_KINDS[kind], body, flags)
+        return LinkFrame(_KINDS[kind], body, flags, head)

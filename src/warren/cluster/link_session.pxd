@@ -48,7 +48,7 @@ cdef class LinkSession:
     cpdef list take_output(self, Py_ssize_t size_max)
     cdef _add(self, _Part part)
     cdef bint _is_within_window(self, _Part part) except -1
-    @cython.locals(body=bytes, size=Py_ssize_t, number=uint64_t, kind=cython.int)
+    @cython.locals(data=bytes, head=bytes, size=Py_ssize_t, number=uint64_t, kind=cython.int)
     cdef _part(self, frame)
     cdef _peer_obeyed(self, bytes body)
     @cython.locals(part=_Part)

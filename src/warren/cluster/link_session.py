@@ -28,7 +28,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from warren.cluster.link_frames import LAST_PART, LinkFrame, LinkFrameError, LinkFrameKind, encode_frame
+from warren.cluster.link_frames import (
+    LAST_PART,
+    PART_HEAD_SIZE,
+    LinkFrame,
+    LinkFrameError,
+    LinkFrameKind,
+    encode_frame,
+)
 from warren.limits_cluster import (
     CLUSTER_BEGINS_MAX,
     CLUSTER_KEPT_SIZE_MAX,
@@ -293,11 +300,11 @@ class LinkSession:
             self._listener.began()
 
     def _part(self, frame: LinkFrame) -> None:
-        body = frame.body
-        size = len(body) - _PART.size
-        if not 0 <= size <= CLUSTER_PART_SIZE_MAX:
+        data, head = frame.body, frame.head
+        size = len(data)
+        if len(head) != PART_HEAD_SIZE or size > CLUSTER_PART_SIZE_MAX:
             raise LinkFrameError("a PART has a wrong size")
-        number, kind = _PART.unpack_from(body)
+        number, kind = _PART.unpack(head)
         if number != self._obeyed + 1:
             raise LinkFrameError(f"part {number} follows part {self._obeyed}")
         if self._pieces and kind != self._pieces_kind:
@@ -308,7 +315,6 @@ class LinkSession:
         self._untold_size += size + CLUSTER_PART_OVERHEAD
         if self._untold_size >= CLUSTER_UNTOLD_SIZE_MAX:
             self._is_obeyed_due = True
-        data = body[_PART.size :]
         if not frame.flags & LAST_PART:
             self._pieces.append(data)
             self._pieces_size += size

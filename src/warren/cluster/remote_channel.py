@@ -34,7 +34,6 @@ from warren.cluster.remote_codec import (
     LOST,
     NAME,
     NO_ACK,
-    NO_LEADER,
     PUBLISH,
     PURGE,
     REFUSE,
@@ -51,7 +50,8 @@ from warren.cluster.remote_codec import (
 )
 from warren.cluster.remote_consumer import RemoteConsumer, RemoteDeliveries
 from warren.cluster.replicated.served_queue import ServingChannel
-from warren.errors import AmqpError, NotLeading
+from warren.cluster.request_errors import code_of
+from warren.errors import AmqpError
 from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_NAMED_MAX
 from warren.metadata.machine import Metadata
 from warren.model.coroutine_driver import Later, Pending, drive
@@ -406,7 +406,7 @@ class RemoteChannel(RemoteDeliveries):
         if id in self._consumers or id in self._attaching:
             raise MalformedPayload(f"consumer {id} is attached again")
 
-        async def attach() -> tuple[int, int, int]:
+        async def attach() -> tuple[int, int, int] | None:
             queue = addressed.live(self.vhost, self._metadata)
             consumer = self._attaching[id] = RemoteConsumer(
                 self,
@@ -425,16 +425,19 @@ class RemoteChannel(RemoteDeliveries):
                 self._consumers[id] = consumer
                 # Where it begins is decided before its client hears that it may consume.
                 queue.set_read_options(consumer, read_options)
+                # In front of what it gets.
+                self._writer.add(ANSWER, id, 0, 0, 0)
+                self._flush_later()
                 queue.add_consumer(consumer)
-            else:
-                queue.remove_consumer(consumer)
+                return None
+            queue.remove_consumer(consumer)
             return 0, 0, 0
 
         self._run(id, attach())
 
     def _start(self, reader: PayloadReader) -> None:
-        consumer = self._consumers.get(reader.number(4))
-        prefetch = reader.number(4)
+        id, prefetch = reader.number(4), reader.number(4)
+        consumer = self._consumers.get(id) or self._attaching.get(id)
         if consumer is not None:
             consumer.prefetch = prefetch
         self._grant(reader, consumer)
@@ -552,8 +555,7 @@ class RemoteChannel(RemoteDeliveries):
         try:
             answer = await coroutine
         except AmqpError as error:
-            code = NO_LEADER if isinstance(error, NotLeading) else error.code
-            self._writer.fail(request, code, error.message)
+            self._writer.fail(request, code_of(error), error.message)
         else:
             if answer is not None:
                 self._writer.add(ANSWER, request, *answer)

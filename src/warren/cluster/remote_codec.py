@@ -11,7 +11,7 @@ To the home:
     PUBLISH    │ flags u8 │ message │ unless SAME_QUEUES: count u16 │ queue u64 …
     SETTLE     │ how u8 │ first delivery u64 │ count u32
     ATTACH     │ request u32 │ queue u64 │ flags u8 │ priority i64 │ tag string │ table
-    START      │ consumer u32 │ prefetch u32 │ messages to u64 │ bytes to u64
+    START      │ consumer u32 │ prefetch u32 │ messages to u64 │ bytes to u64   behind ATTACH
     CREDIT     │ consumer u32 │ messages to u64 │ bytes to u64
     DETACH     │ request u32, 0 for no answer │ consumer u32
     GET        │ request u32 │ queue u64 │ flags u8
@@ -78,8 +78,9 @@ ENQUEUER, RESUME, ATTACH_AT, CLAIM, CLAIMED, SETTLE_AT = range(14, 20)
 TO_LEADER = frozenset((ENQUEUER, RESUME, ATTACH_AT, CLAIM, CLAIMED, SETTLE_AT))
 DELIVER_AT, SETTLED, NOT_LEADER, LEADING = range(40, 44)
 FROM_LEADER = frozenset((SETTLED, NOT_LEADER, LEADING))
-# The code of FAILED for a request that another leader has to answer.
-NO_LEADER = 0
+# The codes of FAILED for a request that another leader has to answer, and for one about a queue of whose
+# declaration its home has not heard in time. All others are reply codes.
+NO_LEADER, HOME_BEHIND = 0, 1
 
 # Flags of a message; the first two are those of both directions.
 SAME_ADDRESS, SAME_PROPERTIES, SAME_QUEUES, WANTS_CONFIRM, HAS_DIED = 1, 2, 4, 8, 16

@@ -140,7 +140,7 @@ class RemoteQueue(VhostQueue):
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Let `consumer` get messages, which was admitted in this turn."""
-        self._home.start(self._traffic.attachments[consumer])
+        self._home.admitted(self._traffic.attachments[consumer])
 
     async def end_deliveries(self, consumer: Consumer) -> None:
         """Have `consumer` removed at the home, and wait until what was sent to it has arrived."""

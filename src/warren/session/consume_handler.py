@@ -149,6 +149,7 @@ class ConsumeHandler:
         self._check_timeout(method, queue)
         consumer.arguments = method.arguments
         queue.check_reader(consumer, self._subscriber.prefetch)
+        consumer.start(queue, self._subscriber.prefetch)
         await queue.admit(consumer)
         queue.set_read_options(consumer, stream_read_options)
         if isinstance(consumer, PositionedSubscription):

@@ -86,8 +86,7 @@ class Subscriber(Counters):
         self.resume()
 
     def consume(self, queue: VhostQueue, consumer: "ChannelSubscription") -> None:
-        """Start `consumer`, which `queue` has accepted."""
-        consumer.start(queue, self.prefetch)
+        """Let `consumer`, which `queue` has accepted, get messages."""
         self._host.holders[self] = None
         self._consumers[consumer.tag] = consumer
         if self.origin is not None and self.origin.is_heard():

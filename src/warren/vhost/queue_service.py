@@ -257,15 +257,19 @@ class QueueService(Generic[Q]):
         return live.counts() if live.is_local else await self._inspected(name, live)
 
     async def _inspected(self, name: str, live: Q) -> QueueCounts | None:
-        """The counts of the queue `live`; None if it was deleted before they were known."""
+        """The counts of the queue `live`; None if it was deleted before they were known.
+
+        MetadataTimeout if its home says that it was, and no majority of the members answers in time.
+        """
         try:
             counts = await live.inspect()
         except HomeDown:
             raise
         except NotFound:
             if self._topology.queues.get(name) is live:
-                # Its home may have heard of its deletion before this node.
-                await self._refusal_check.is_outdated(self._metadata.index)
+                # Its home has heard of its deletion before this node. Without a majority of the members
+                # nobody knows what has its name since.
+                await self._proposals.is_outdated(self._metadata.index)
             if self._topology.queues.get(name) is live:
                 raise
             return None
@@ -312,8 +316,7 @@ class QueueService(Generic[Q]):
                     is_checked = True
                     if await self._refusal_check.is_outdated(self._metadata.index):
                         continue
-                live.touch()
-                counts = live.counts() if live.is_local else await self._inspected(queue.name, live)
+                counts = await self._redeclared(queue, live)
                 if counts is None:
                     continue
                 return DeclaredQueue(queue.name, counts.message_count, counts.consumer_count)
@@ -331,6 +334,14 @@ class QueueService(Generic[Q]):
             if reply.outcome is not Outcome.EXISTING:
                 raise NotFound(f"{reply.text or 'cannot declare'}: {queue}")
             # Another client was faster: compare with the queue that exists now.
+
+    async def _redeclared(self, queue: QueueName, live: Q) -> QueueCounts | None:
+        """The counts of `live`, which was declared again; None if it was deleted before they were known."""
+        live.touch()
+        try:
+            return live.counts() if live.is_local else await self._inspected(queue.name, live)
+        except MetadataTimeout:
+            raise metadata_timeout("declare", queue, self._node_name) from None
 
     def _placed(self, vhost: VhostMetadata, command: DeclareQueue) -> DeclareQueue:
         """`command` with the members of the cluster that are to have the new queue."""

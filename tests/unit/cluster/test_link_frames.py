@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from warren.cluster.link_frames import (
     LAST_PART,
     LINK_FRAME_OVERHEAD,
+    PART_HEAD_SIZE,
     LinkFrame,
     LinkFrameError,
     LinkFrameKind,
@@ -24,6 +25,12 @@ def proven_reader() -> LinkFrameReader:
     return reader
 
 
+def received(kind: LinkFrameKind, body: bytes) -> LinkFrame:
+    """The frame as it is cut: the head of a part is apart from its data."""
+    size = PART_HEAD_SIZE if kind is LinkFrameKind.PART and len(body) >= PART_HEAD_SIZE else 0
+    return LinkFrame(kind, body[size:], 0, body[:size])
+
+
 def test_a_frame_has_the_documented_layout() -> None:
     assert PING.hex() == "0000000604009428efb4" + b"digest".hex()
 
@@ -39,12 +46,30 @@ def test_frames_are_the_same_however_the_stream_is_cut(
     reader = proven_reader()
     pieces = [stream[start : start + step] for start in range(0, len(stream), step)]
     found = [frame for piece in pieces for frame in reader.cut(piece)]
-    assert found == [LinkFrame(kind, body) for kind, body in sent]
+    assert found == [received(kind, body) for kind, body in sent]
+
+
+def test_what_was_cut_does_not_change_with_the_buffer_of_the_next_read() -> None:
+    stream = encode_frame(LinkFrameKind.PART, bytes(9), b"data") + PING
+    buffer = bytearray(stream)
+    reader = proven_reader()
+    found = list(reader.cut(memoryview(buffer)[:-1]))
+    last = bytes(buffer[-1:])
+    buffer[:] = bytes(len(buffer))
+    assert found == [LinkFrame(LinkFrameKind.PART, b"data", 0, bytes(9))]
+    assert [frame.body for frame in reader.cut(last)] == [b"digest"]
 
 
 def test_the_flag_of_the_last_part_is_kept() -> None:
     frame = encode_frame(LinkFrameKind.PART, b"he", b"ad", flags=LAST_PART)
     assert list(proven_reader().cut(frame)) == [LinkFrame(LinkFrameKind.PART, b"head", LAST_PART)]
+
+
+def test_what_a_part_begins_with_is_apart_from_its_data() -> None:
+    frame = encode_frame(LinkFrameKind.PART, b"a number", b"k", b"data", flags=LAST_PART)
+    assert list(proven_reader().cut(frame)) == [
+        LinkFrame(LinkFrameKind.PART, b"data", LAST_PART, b"a numberk")
+    ]
 
 
 @pytest.mark.parametrize("bit", range(8 * len(PING)))
@@ -84,7 +109,7 @@ def test_an_undefined_flag_is_refused(kind: LinkFrameKind, flags: int) -> None:
 
 def test_a_frame_that_is_too_large_is_refused_at_its_head() -> None:
     largest = encode_frame(LinkFrameKind.PART, bytes(CLUSTER_FRAME_SIZE_MAX))
-    assert len(next(proven_reader().cut(largest)).body) == CLUSTER_FRAME_SIZE_MAX
+    assert len(next(proven_reader().cut(largest)).body) == CLUSTER_FRAME_SIZE_MAX - PART_HEAD_SIZE
     head = (CLUSTER_FRAME_SIZE_MAX + 1).to_bytes(4, "big") + largest[4:LINK_FRAME_OVERHEAD]
     with pytest.raises(LinkFrameError, match="larger than"):
         list(proven_reader().cut(head))

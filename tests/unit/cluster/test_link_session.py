@@ -90,7 +90,7 @@ def begin(session: int, known: int = 0, obeyed: int = 0, window: int = WINDOW) -
 
 
 def part(number: int, kind: int = 1, data: bytes = b"", *, is_last: bool = True) -> LinkFrame:
-    return LinkFrame(LinkFrameKind.PART, PART.pack(number, kind) + data, LAST_PART if is_last else 0)
+    return LinkFrame(LinkFrameKind.PART, data, LAST_PART if is_last else 0, PART.pack(number, kind))
 
 
 def opened() -> End:
@@ -149,7 +149,7 @@ def test_a_payload_of_many_parts_continues_in_the_middle(pair: Pair) -> None:
     body = bytes(range(256)) * (4 * CLUSTER_PART_SIZE_MAX // 256) + b"end"
     pair.one.session.send(3, body)
     frames = pair.one.output()
-    assert [len(frame.body) - PART.size for frame in frames] == [CLUSTER_PART_SIZE_MAX] * 4 + [3]
+    assert [len(frame.body) for frame in frames] == [CLUSTER_PART_SIZE_MAX] * 4 + [3]
     assert [frame.flags for frame in frames] == [0, 0, 0, 0, LAST_PART]
     pair.two.receive(*frames[:2])
     assert pair.two.session.received_size == 2 * CLUSTER_PART_SIZE_MAX
@@ -300,7 +300,7 @@ def test_a_peer_cannot_grant_more_than_the_own_window() -> None:
     end.receive(begin(99, window=2**32 - 1))
     for _ in range(100):
         end.session.send(1, bytes(WINDOW // 50))
-    assert sum(len(frame.body) for frame in end.output()) <= WINDOW
+    assert sum(len(frame.head) + len(frame.body) for frame in end.output()) <= WINDOW
 
 
 def test_a_full_session_is_writable_again_when_half_of_it_was_obeyed() -> None:

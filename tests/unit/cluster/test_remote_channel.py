@@ -11,6 +11,7 @@ from warren.wire import methods
 
 QUEUE = "b.queue"
 DECLARE = methods.QueueDeclare(queue=QUEUE, durable=True)
+PASSIVE = methods.QueueDeclare(queue=QUEUE, passive=True)
 
 
 @pytest.fixture
@@ -50,13 +51,12 @@ def test_metadata_that_do_not_come_refuse_what_is_not_known(cluster: TwoNodes) -
     client = client_of(cluster)
     cluster.is_prompt = False
     cluster.ask(client, DECLARE)
-    client.send(publication(QUEUE, b"one"), call(methods.QueueDeclare(queue=QUEUE, passive=True)))
+    client.send(publication(QUEUE, b"one"))
     cluster.run()
     cluster.wait(REMOTE_PARKED_MS_MAX - 1)
     assert client.hear() == []
     cluster.wait(1)
-    assert client.names() == ["basic.nack", "channel.close"]
-    client = client_of(cluster)
+    assert client.names() == ["basic.nack"]
     client.send(publication(QUEUE, b"two"))
     cluster.run()
     assert client.names() == ["basic.nack"]
@@ -65,6 +65,80 @@ def test_metadata_that_do_not_come_refuse_what_is_not_known(cluster: TwoNodes) -
     cluster.run()
     assert client.names() == ["basic.ack"]
     assert bodies(cluster) == [b"three"]
+
+
+@pytest.mark.parametrize(
+    ("is_durable", "method"),
+    [
+        *(
+            (True, method)
+            for method in (
+                PASSIVE,
+                DECLARE,
+                methods.QueueDelete(queue=QUEUE),
+                methods.QueueDelete(queue=QUEUE, if_unused=True),
+                methods.QueuePurge(queue=QUEUE),
+                methods.BasicGet(queue=QUEUE),
+                methods.BasicConsume(queue=QUEUE, consumer_tag="t"),
+            )
+        ),
+        (False, methods.QueueDelete(queue=QUEUE)),
+    ],
+    ids=repr,
+)
+def test_a_queue_of_which_its_home_has_not_heard_is_inaccessible_and_not_missing(
+    cluster: TwoNodes, *, is_durable: bool, method: methods.Method
+) -> None:
+    client = client_of(cluster)
+    cluster.is_prompt = False
+    cluster.ask(client, methods.QueueDeclare(queue=QUEUE, durable=is_durable))
+    cluster.ask(client, method)
+    cluster.wait(REMOTE_PARKED_MS_MAX)
+    [answer] = client.hear()
+    kind = "durable queue" if is_durable else "queue"
+    assert answer.method.reply_text == (  # type: ignore[attr-defined]
+        f"NOT_FOUND - home node 'b' of {kind} '{QUEUE}' in vhost '/' is down or inaccessible"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "verb"),
+    [
+        (methods.QueueDelete(queue=QUEUE), "delete"),
+        (methods.QueueDelete(queue=QUEUE, if_empty=True), "delete"),
+        (DECLARE, "declare"),
+    ],
+)
+def test_a_queue_that_only_its_home_knows_to_be_gone_is_not_missing_without_a_majority(
+    cluster: TwoNodes, method: methods.Method, verb: str
+) -> None:
+    """Another queue may have its name since."""
+    client, other = client_of(cluster), cluster.client(cluster.b)
+    cluster.ask(client, DECLARE)
+    cluster.is_prompt = False
+    cluster.ask(other, methods.QueueDelete(queue=QUEUE))
+    cluster.has_majority = False
+    answer = cluster.ask(client, method)[-1]
+    assert answer.method.reply_text == (  # type: ignore[attr-defined]
+        f"INTERNAL_ERROR - Could not {verb} queue '{QUEUE}' in vhost '/' on node 'warren@test' because the"
+        " metadata store operation timed out"
+    )
+
+
+def test_a_consumer_has_its_turn_when_its_client_hears_that_it_consumes(cluster: TwoNodes) -> None:
+    client, publisher = client_of(cluster), cluster.client(cluster.b)
+    cluster.ask(client, DECLARE, methods.BasicConsume(queue=QUEUE, consumer_tag="one"))
+    client.send(call(methods.BasicConsume(queue=QUEUE, consumer_tag="two")))
+    cluster.a.turn()
+    cluster.pass_one(cluster.a)
+    cluster.b.turn()
+    cluster.pass_one(cluster.b)
+    assert client.names() == ["basic.consume-ok"]
+    # Nothing more of the client's node arrives before this.
+    publisher.send(publication(QUEUE, b"first"), publication(QUEUE, b"second"))
+    cluster.run()
+    tags = [one.method.consumer_tag for one in client.hear()]  # type: ignore[attr-defined]
+    assert tags == ["one", "two"]
 
 
 def test_too_many_payloads_do_not_wait(cluster: TwoNodes) -> None:

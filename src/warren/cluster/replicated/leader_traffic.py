@@ -238,6 +238,7 @@ class LeaderTraffic(QueueTraffic):
         """Let the admitted `consumer` get messages; without a leader, the next one does that."""
         attachment = self.attachments.get(consumer)
         if attachment is not None and self._home is not None:
+            attachment.is_started = True
             self._home.start(attachment)
 
     def detach(self, consumer: Consumer) -> HomeRequest | None:

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import TypeVar
 
-from warren.cluster.home_dependencies import unavailable
 from warren.cluster.home_request import HomeAnswer, HomeRequest
 from warren.cluster.remote_codec import ASK, COMMIT, INSPECT, PURGE
 from warren.cluster.replicated.leader_absence import LeaderAbsence
@@ -30,6 +29,7 @@ from warren.cluster.replicated.leader_traffic import LeaderTraffic
 from warren.cluster.replicated.led_queue import LedQueue
 from warren.cluster.replicated.replicated_dependencies import ReplicatedDependencies
 from warren.cluster.replicated.served_nodes import ServedNodes
+from warren.cluster.request_errors import unavailable
 from warren.errors import HomeDown, InternalError, NotFound, NotLeading
 from warren.flow.credit import PublishCredit
 from warren.limits_cluster import (

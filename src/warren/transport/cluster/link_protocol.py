@@ -65,7 +65,7 @@ class LinkProtocol(LinkSocket, asyncio.BufferedProtocol):
         if connection is None or transport is None or self._is_closing:
             return
         try:
-            connection.receive(bytes(self._buffer[:nbytes]), self._loop_context.turn.begin())
+            connection.receive(self._buffer[:nbytes], self._loop_context.turn.begin())
         except Exception:
             self._crash(connection)
             return
