@@ -4,6 +4,7 @@ from warren.node import (
     access_settings,
     cluster_settings,
     limit_settings,
+    oauth2_settings,
     queue_settings,
     settings,
     vhost_settings,
@@ -16,6 +17,7 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
         one.key: one
         for module in (
             settings,
+            oauth2_settings,
             access_settings,
             vhost_settings,
             limit_settings,

@@ -11,7 +11,6 @@ from warren.access.authenticate import (
 )
 from warren.access.directory import Directory
 from warren.access.login_throttle import LoginThrottleSettings
-from warren.access.tokens import ALGORITHMS, TokenSettings, TokenVerifier
 from warren.metadata.machine import Metadata
 from warren.metadata.refusal_check import RefusalCheck
 from warren.node import ldap_config, settings
@@ -19,6 +18,7 @@ from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.ldap_directory import LdapDirectory
+from warren.node.oauth2_config import token_verifier
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
@@ -64,7 +64,9 @@ def authenticator(
             random_bytes=random_bytes,
             wait=wait,
             report=logger.warning,
-            tokens=_tokens(config, clock) if is_backend_configured(config, BackendKind.OAUTH2) else None,
+            tokens=token_verifier(config, clock)
+            if is_backend_configured(config, BackendKind.OAUTH2)
+            else None,
             directory=None
             if ldap_directory is None
             else Directory(ldap_directory.find, ldap_config.directory_rules(config), metadata),
@@ -93,34 +95,3 @@ def _backends(config: Config) -> tuple[Backend, ...]:
             raise BootRefused(f"auth_backends.{number}.authz: must be the backend of authn, or internal")
         found.append(Backend(who, what))
     return tuple(found)
-
-
-def _tokens(config: Config, clock: Clock) -> TokenVerifier:
-    # joserfc and cryptography are loaded only by brokers that accept tokens (decision 0194).
-    from warren.node.keyring import Keyring, KeyringSettings
-
-    keyring = Keyring(
-        KeyringSettings(
-            files=config.family(settings.OAUTH2_KEYS),
-            default=config.get(settings.OAUTH2_DEFAULT_KEY),
-            url=config.get(settings.OAUTH2_JWKS_URI) or config.get(settings.OAUTH2_JWKS_URL),
-            authority_file=config.get(settings.OAUTH2_AUTHORITY_FILE),
-            verifies_server=config.get(settings.OAUTH2_VERIFY),
-        ),
-        clock,
-    )
-    prefix = config.get(settings.OAUTH2_SCOPE_PREFIX) if config.is_set(settings.OAUTH2_SCOPE_PREFIX) else None
-    return TokenVerifier(
-        TokenSettings(
-            resource_server_id=config.get(settings.OAUTH2_RESOURCE_SERVER),
-            scope_prefix=prefix,
-            verifies_audience=config.get(settings.OAUTH2_VERIFY_AUDIENCE),
-            lifetime_s=config.get(settings.OAUTH2_LIFETIME),
-            name_claims=numbered_values(config.family(settings.OAUTH2_NAME_CLAIMS)),
-            additional_scopes_key=config.get(settings.OAUTH2_ADDITIONAL_SCOPES),
-            scope_aliases=config.family(settings.OAUTH2_SCOPE_ALIASES),
-            algorithms=numbered_values(config.family(settings.OAUTH2_ALGORITHMS)) or ALGORITHMS,
-        ),
-        keyring.key,
-        clock.now,
-    )

@@ -66,6 +66,7 @@ _NO_KEY = "no key of the configuration stands for it"
 _LISTENER = "rabbitmq_management.listener"
 # Families whose entries are no single values: they are written as keys.
 _STRUCTURED = (
+    "auth_oauth2.discovery_endpoint_params", "auth_oauth2.oauth_providers", "auth_oauth2.resource_servers",
     "auth_oauth2.scope_aliases", "auth_oauth2.signing_keys", "default_limits", "default_policies",
     "default_users", "shovel",
 )  # fmt: skip

@@ -104,6 +104,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "consumer_disconnected_timeout",
     ),
     "lists of revoked certificates are not read": ("ssl_options.crl_sources",),
+    "lists of revoked certificates are not read for providers": ("auth_oauth2.https.crl_check",),
+    "OpenSSL limits the length of a chain of certificates": ("auth_oauth2.https.depth",),
+    "wildcards in certificates are always matched": ("auth_oauth2.https.hostname_verification",),
+    "it is an option of a server of TLS": ("auth_oauth2.https.fail_if_no_peer_cert",),
     "it only says that no key below it is set": (
         "ssl_options = none", "tcp_listen_options = none", "auth_ldap.ssl_options = none",
     ),
@@ -129,6 +133,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.oauth_metadata_url", "management.oauth_provider_url", "management.oauth_resource_servers",
         "management.oauth_response_type", "management.oauth_scopes",
         "management.oauth_authorization_endpoint_params", "management.oauth_token_endpoint_params",
+        "auth_oauth2.authorization_endpoint", "auth_oauth2.end_session_endpoint",
+        "auth_oauth2.token_endpoint",
     ),
     "the log option is not supported": (
         "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.file",
@@ -154,7 +160,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "it is not implemented yet": (
         "motd_file", "product", "credential_validator",
-        "auth_cache", "auth_oauth2",
+        "auth_cache",
     ),
 }  # fmt: skip
 

@@ -1,14 +1,13 @@
 """The settings of a node, each declared once: its key, its default, how it is parsed, and its description.
 
-The keys are RabbitMQ's wherever it has one. `cluster_settings.py` has those of a cluster, `all_settings.py`
-all, and `no_effect.py` lists keys that are only accepted. Each description stands alone: the settings
-reference and `warren serve --help-all` show it without the others.
+The keys are RabbitMQ's wherever it has one. `oauth2_settings.py` has those of OAuth 2, `cluster_settings.py`
+those of a cluster, `all_settings.py` all, and `no_effect.py` lists keys that are only accepted. Each
+description stands alone: the settings reference and `warren serve --help-all` show it without the others.
 """
 
 from warren import limits
 from warren.access.authenticate import BackendKind
 from warren.access.passwords import ARGON2ID, NEW_HASHES
-from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.setting_types import (
     Family,
     Setting,
@@ -272,68 +271,6 @@ LOGIN_FAILURES: Setting[int | None] = Setting(
 LOGIN_DELAY = Setting(
     "login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS,
     "maximum delay in milliseconds of a login after too many failed ones",
-)  # fmt: skip
-OAUTH2_RESOURCE_SERVER = Setting(
-    "auth_oauth2.resource_server_id", "", text,
-    "identifier of this broker, such as `rabbitmq`: the audience (`aud`) of tokens and the default prefix "
-    "of scopes",
-)  # fmt: skip
-OAUTH2_SCOPE_PREFIX = Setting(
-    "auth_oauth2.scope_prefix", "", text,
-    "prefix of scopes of this broker, such as `rabbitmq.`; unset: `auth_oauth2.resource_server_id` and `.`",
-)  # fmt: skip
-OAUTH2_VERIFY_AUDIENCE = Setting(
-    "auth_oauth2.verify_aud", True, boolean,
-    "require that the audience (`aud`) of a token contains `auth_oauth2.resource_server_id`",
-)  # fmt: skip
-OAUTH2_LIFETIME: Setting[int | None] = Setting(
-    "auth_oauth2.token_lifetime_max", limits.TOKEN_LIFETIME_S, unless(("infinity",), integer(1)),
-    "seconds for which a token without an expiry (`exp`) is valid from its issue (`iat`), or without that "
-    "from the login; `infinity`: for ever",
-)  # fmt: skip
-OAUTH2_NAME_CLAIMS: Family[str] = Family(
-    "auth_oauth2.preferred_username_claims", {}, text,
-    "claims of a token that have the user name, tried before `sub` and `client_id`: "
-    "`auth_oauth2.preferred_username_claims.1 = email`",
-)  # fmt: skip
-OAUTH2_ADDITIONAL_SCOPES = Setting(
-    "auth_oauth2.additional_scopes_key", "", text,
-    "claims of a token with further scopes, separated by spaces, such as `roles realm_access.roles`",
-)  # fmt: skip
-OAUTH2_SCOPE_ALIASES: Family[str] = Family(
-    "auth_oauth2.scope_aliases", {}, text,
-    "scopes, separated by spaces, that another scope stands for: "
-    "`auth_oauth2.scope_aliases.boss = rabbitmq.tag:administrator rabbitmq.read:*/*`",
-)  # fmt: skip
-OAUTH2_ALGORITHMS: Family[str] = Family(
-    "auth_oauth2.algorithms", {}, choice({name.lower(): name for name in (*ALGORITHMS, *SHARED_ALGORITHMS)}),
-    "accepted signature algorithms of tokens: `auth_oauth2.algorithms.1 = RS256`; "
-    "unset: all that use public keys",
-)  # fmt: skip
-OAUTH2_KEYS: Family[str] = Family(
-    "auth_oauth2.signing_keys", {}, text,
-    "PEM files of public keys by key id: `auth_oauth2.signing_keys.legacy = /etc/warren/legacy.pem`",
-)  # fmt: skip
-OAUTH2_DEFAULT_KEY = Setting(
-    "auth_oauth2.default_key", "", text,
-    "id of the key of `auth_oauth2.signing_keys` that verifies tokens without a key id (`kid`)",
-)  # fmt: skip
-OAUTH2_JWKS_URL = Setting(
-    "auth_oauth2.jwks_url", "", text,
-    "HTTPS address of the JSON Web Key Set of the identity provider, such as `https://id.example.org/keys`",
-)  # fmt: skip
-OAUTH2_JWKS_URI = Setting(
-    "auth_oauth2.jwks_uri", "", text,
-    "RabbitMQ 4's name of `auth_oauth2.jwks_url`, which it overrides",
-)  # fmt: skip
-OAUTH2_AUTHORITY_FILE = Setting(
-    "auth_oauth2.https.cacertfile", "", text,
-    "PEM file with the CA certificates that the server of the key set is verified against; "
-    "unset: those of the system",
-)  # fmt: skip
-OAUTH2_VERIFY = Setting(
-    "auth_oauth2.https.peer_verification", True, choice({"verify_peer": True, "verify_none": False}),
-    "`verify_peer` verifies the certificate of the server of the key set; `verify_none` does not",
 )  # fmt: skip
 CACHED_BACKEND = Setting(
     "auth_cache.cached_backend", BackendKind.LDAP, choice(_SOURCES),
