@@ -61,6 +61,7 @@ from warren.node.node_identity import (
 )
 from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
+from warren.node.queue_settings import DEFAULT_TYPE
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
 from warren.node.slow_patterns import report_suspended
@@ -275,6 +276,7 @@ class Node:
             cluster=self._other_nodes(),
             cluster_addresses=self._cluster_addresses,
             placed=self.broker.placed,
+            default_queue_type=config.get(DEFAULT_TYPE),
             relays=self.relays.view(),
             now=self._clock.now,
             started_at=self._clock.now(),

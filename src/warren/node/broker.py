@@ -526,7 +526,13 @@ class Broker:
             document = json.loads(file.read_bytes())
             if is_deeper(document, JSON_DEPTH_MAX):
                 raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
-            found = check_document(document, self.metadata, self.hash_password, user=OPERATOR)
+            found = check_document(
+                document,
+                self.metadata,
+                self.hash_password,
+                user=OPERATOR,
+                default_type=self._config.get(DEFAULT_TYPE),
+            )
             commands = found.commands if self._config.get(settings.SKIP_INVALID) else found.complete()
             for text in named_entries([*found.left_out, *found.warnings]):
                 logger.warning("definitions file %r: %s", str(file), text)
