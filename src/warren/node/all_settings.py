@@ -3,6 +3,7 @@
 from warren.node import (
     access_settings,
     cluster_settings,
+    definition_settings,
     limit_settings,
     oauth2_settings,
     queue_settings,
@@ -18,6 +19,7 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
         for module in (
             settings,
             oauth2_settings,
+            definition_settings,
             access_settings,
             vhost_settings,
             limit_settings,

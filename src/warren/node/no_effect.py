@@ -149,9 +149,8 @@ REASONS: dict[str, tuple[str, ...]] = {
     "requests are logged in the log of the node": (
         "management.http_log_dir", "http_dispatch.access_log_dir",
     ),
-    "definitions are imported from local files, at each start": (
-        "definitions.hashing", "definitions.https", "definitions.tls",
-    ),
+    "definitions are imported at each start": ("definitions.hashing",),
+    "the versions and ciphers of the client are those of OpenSSL": ("definitions.tls",),
     "use management.tcp and management.ssl instead": (
         "management.listener",
     ),

@@ -407,25 +407,6 @@ DEFAULT_TAGS = Family(
     "default_user_tags", {"administrator": True}, boolean,
     "tags of `default_user`: `default_user_tags.monitoring = true`",
 )  # fmt: skip
-DEFINITIONS = Setting(
-    "load_definitions", "", text,
-    "JSON file of definitions, or directory of such files, imported at each start: "
-    "`/etc/warren/definitions.json`",
-)  # fmt: skip
-_OLD = "older name of `load_definitions`, which overrides it"
-DEFINITIONS_OLD = Setting("management.load_definitions", "", text, _OLD)
-DEFINITIONS_BACKEND = Setting("definitions.import_backend", "",
-    choice({"local_filesystem": "local_filesystem", "local": "local_filesystem"}),
-    "source of definitions: `local_filesystem` is the only one",
-)  # fmt: skip
-DEFINITIONS_PATH = Setting(
-    "definitions.local.path", "", text,
-    "another name of `load_definitions`, which overrides it: a file or directory of definitions to import",
-)  # fmt: skip
-SKIP_INVALID = Setting(
-    "definitions.skip_invalid", False, boolean,
-    "import the rest of a definitions file if entries cannot be declared, which the log names",
-)  # fmt: skip
 CLUSTER_NAME = Setting(
     "cluster_name", "", text,
     "cluster name shown to clients and in the web interface; unset: the name of the node",
