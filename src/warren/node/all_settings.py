@@ -5,11 +5,13 @@ from warren.node import (
     cluster_settings,
     definition_settings,
     limit_settings,
+    log_settings,
     oauth2_settings,
     queue_settings,
     settings,
     vhost_settings,
 )
+from warren.node.log_settings import CategoryKeys
 from warren.node.setting_types import Family, HttpPortKeys, Setting, SocketKeys, TlsKeys
 
 # Each setting once, although some have two names in their module.
@@ -20,6 +22,7 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
             settings,
             oauth2_settings,
             definition_settings,
+            log_settings,
             access_settings,
             vhost_settings,
             limit_settings,
@@ -27,7 +30,9 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
             queue_settings,
         )
         for value in vars(module).values()
-        for one in (value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys)) else (value,))
+        for one in (
+            value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys, CategoryKeys)) else (value,)
+        )
         if isinstance(one, (Setting, Family))
     }.values()
 )

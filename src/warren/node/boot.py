@@ -28,7 +28,7 @@ from warren.management.replicated_groups import ReplicatedGroups
 from warren.management.web_sessions import WebSessions
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
-from warren.node import access_settings, client_listeners, settings
+from warren.node import access_settings, client_listeners, log_settings, settings
 from warren.node.broker import Broker
 from warren.node.client_access import ClientAccess
 from warren.node.cluster_config import membership_settings
@@ -305,7 +305,7 @@ class Node:
             await self.broker.populate(membership.caught_up)
             if not await membership.formed():
                 return
-        if self._config.get(settings.LOG_EXCHANGE):
+        if self._config.get(log_settings.EXCHANGE):
             self._log.publish(self.broker.log_exchange(), self._config)
         if self._folder is not None:
             await self.broker.open_storage(self._folder.path)

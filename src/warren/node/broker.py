@@ -50,7 +50,7 @@ from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import PasswordHash
 from warren.model.turn import Turn
-from warren.node import ldap_config, limit_settings, log_exchange, settings
+from warren.node import ldap_config, limit_settings, log_exchange, log_settings, settings
 from warren.node.audit_log import AuditLog
 from warren.node.authentication import authenticator, is_backend_configured
 from warren.node.config import Config
@@ -292,7 +292,7 @@ class Broker:
             drawn = urlsafe_b64encode(random_bytes(_CLUSTER_ID_BYTES)).decode("ascii").rstrip("=")
             await change(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
         exchanges = [(self._config.get(settings.EVENT_VHOST), EXCHANGE)]
-        if self._config.get(settings.LOG_EXCHANGE):
+        if self._config.get(log_settings.EXCHANGE):
             exchanges.append((self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE))
         for vhost, name in exchanges:
             # Internal exchanges for messages of the broker, as RabbitMQ has them.

@@ -137,7 +137,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auth_oauth2.token_endpoint",
     ),
     "the log option is not supported": (
-        "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.file",
+        "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
+        "log.file", "log.user",
     ),
     "the stream option is not supported": (
         "stream",
@@ -155,7 +156,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.listener",
     ),
     "there are no log messages of this category": (
-        "auth_ldap.log", "log.user", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
+        "auth_ldap.log", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
     "it is not implemented yet": (
         "motd_file", "product", "credential_validator",

@@ -16,7 +16,6 @@ from warren.node.setting_types import (
     tls_keys,
 )
 from warren.node.values import (
-    LEVELS,
     Address,
     address,
     boolean,
@@ -24,7 +23,6 @@ from warren.node.values import (
     fraction,
     integer,
     node_name,
-    rotation_date,
     size,
     text,
     text_or_none,
@@ -39,7 +37,6 @@ _LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
 
 _SOURCES = {name: one for one in BackendKind for name in (one.value, f"rabbit_auth_backend_{one.value}")}
 _BINDS = choice({name: name for name in ("as_user", "anon")})
-_FORMATTERS = {name: name for name in ("plaintext", "json")}
 
 # --- listeners ----------------------------------------------------------------------------------
 TCP = Family(
@@ -411,69 +408,6 @@ CLUSTER_NAME = Setting(
     "cluster_name", "", text,
     "cluster name shown to clients and in the web interface; unset: the name of the node",
 )  # fmt: skip
-
-# --- log --------------------------------------------------------------------------------------
-LOG_CONSOLE = Setting("log.console", True, boolean, "write the log to standard error")
-LOG_CONSOLE_LEVEL = Setting(
-    "log.console.level", "", choice(LEVELS),
-    "minimum level of log messages on standard error: `debug`, `info`, `warning`, `error`, `critical` or "
-    "`none`; unset: `log.default.level`",
-)  # fmt: skip
-LOG_LEVEL = Setting(
-    "log.default.level", "INFO", choice(LEVELS),
-    "minimum level of log messages: `debug`, `info`, `warning`, `error`, `critical` or `none`",
-)  # fmt: skip
-LOG_CONSOLE_FORMATTER = Setting(
-    "log.console.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages on standard error: `plaintext`, or `json` for one JSON object per line",
-)  # fmt: skip
-LOG_AUDIT_LEVEL = Setting(
-    "log.audit.level", "", choice(LEVELS),
-    "minimum level of the audit log (which user changed what); unset: `log.default.level`",
-)  # fmt: skip
-LOG_CONNECTION_LEVEL = Setting(
-    "log.connection.level", "", choice(LEVELS),
-    "minimum level of log messages about connections; unset: `log.default.level`",
-)  # fmt: skip
-LOG_CHANNEL_LEVEL = Setting(
-    "log.channel.level", "", choice(LEVELS),
-    "minimum level of log messages about channel errors; unset: `log.default.level`",
-)  # fmt: skip
-LOG_FILE = Setting(
-    "log.file", "", text, "name of the log file in `log.dir`, such as `warren.log`; `false`: no file"
-)
-LOG_FILE_LEVEL = Setting(
-    "log.file.level", "", choice(LEVELS),
-    "minimum level of log messages in the log file; unset: `log.default.level`",
-)  # fmt: skip
-LOG_FILE_FORMATTER = Setting(
-    "log.file.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages in the log file: `plaintext`, or `json` for one JSON object per line",
-)  # fmt: skip
-LOG_ROTATION_SIZE: Setting[int | None] = Setting(
-    "log.file.rotation.size", None, size,
-    "size in bytes at which the log file is rotated, such as `10485760` or `10MiB`; unset: no limit",
-)  # fmt: skip
-LOG_ROTATION_DATE = Setting(
-    "log.file.rotation.date", "", rotation_date,
-    "time at which the log file is rotated: `$D0` (daily at midnight), `$W5D16` (Fridays at 16:00), "
-    "`$M1D2` (first of the month at 2:00)",
-)  # fmt: skip
-LOG_ROTATION_COUNT = Setting(
-    "log.file.rotation.count", 0, integer(0, 1000), "number of rotated log files that are kept"
-)
-LOG_EXCHANGE = Setting(
-    "log.exchange", False, boolean, "publish log messages to the exchange `amq.rabbitmq.log`"
-)
-LOG_EXCHANGE_LEVEL = Setting(
-    "log.exchange.level", "", choice(LEVELS),
-    "minimum level of log messages published to `amq.rabbitmq.log`; unset: `log.default.level`",
-)  # fmt: skip
-LOG_EXCHANGE_FORMATTER = Setting(
-    "log.exchange.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages published to `amq.rabbitmq.log`: `plaintext`, or `json`",
-)  # fmt: skip
-LOG_DIRECTORY = Setting("log.dir", "", text, "directory of the log file, such as `/var/log/warren`")
 
 # --- events ---------------------------------------------------------------------------------
 EVENT_VHOST = Setting(
