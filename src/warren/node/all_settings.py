@@ -8,6 +8,7 @@ from warren.node import (
     log_settings,
     oauth2_settings,
     queue_settings,
+    revocation_settings,
     settings,
     vhost_settings,
 )
@@ -20,6 +21,7 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
         one.key: one
         for module in (
             settings,
+            revocation_settings,
             oauth2_settings,
             definition_settings,
             log_settings,

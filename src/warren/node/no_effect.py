@@ -58,7 +58,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "Python's ssl module does not support it": (
         "ssl_allow_poodle_attack", "ssl_options.bypass_pem_cache", "ssl_options.cacerts",
-        "ssl_options.cert", "ssl_options.key", "ssl_options.client_renegotiation", "ssl_options.crl_check",
+        "ssl_options.cert", "ssl_options.key", "ssl_options.client_renegotiation",
         "ssl_options.depth", "ssl_options.dh", "ssl_options.dhfile", "ssl_options.honor_ecc_order",
         "ssl_options.log_alert", "ssl_options.log_level", "ssl_options.psk_identity",
         "ssl_options.reuse_sessions", "ssl_options.secure_renegotiate", "management.ssl.honor_ecc_order",
@@ -103,7 +103,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     "unacknowledged messages return to their queue when the connection is lost": (
         "consumer_disconnected_timeout",
     ),
-    "lists of revoked certificates are not read": ("ssl_options.crl_sources",),
     "lists of revoked certificates are not read for providers": ("auth_oauth2.https.crl_check",),
     "OpenSSL limits the length of a chain of certificates": ("auth_oauth2.https.depth",),
     "wildcards in certificates are always matched": ("auth_oauth2.https.hostname_verification",),
