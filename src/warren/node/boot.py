@@ -28,7 +28,7 @@ from warren.management.replicated_groups import ReplicatedGroups
 from warren.management.web_sessions import WebSessions
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
-from warren.node import access_settings, client_listeners, log_settings, settings
+from warren.node import access_settings, client_listeners, limit_settings, log_settings, settings
 from warren.node.broker import Broker
 from warren.node.client_access import ClientAccess
 from warren.node.cluster_config import membership_settings
@@ -571,6 +571,8 @@ def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
     return StreamSettings(
         cluster_name=cluster_name,
         frame_size_max=config.get(settings.STREAM_FRAME_SIZE),
+        frame_size_handshake=config.get(limit_settings.STREAM_FRAME_SIZE_HANDSHAKE),
+        super_stream_partitions_max=config.get(limit_settings.SUPER_STREAM_PARTITIONS),
         heartbeat_s=config.get(settings.STREAM_HEARTBEAT),
         timeout_ms=config.get(settings.HANDSHAKE),
         advertised_host=config.get(settings.STREAM_HOST),

@@ -142,6 +142,9 @@ REASONS: dict[str, tuple[str, ...]] = {
     "the stream option is not supported": (
         "stream",
     ),
+    "a batch of a stream has at most 16 MiB when it is uncompressed": (
+        "stream.max_uncompressed_sub_entry_batch_size",
+    ),
     "metrics of objects are at /metrics/per-object": (
         "prometheus.return_per_object_metrics",
         "prometheus.filter_aggregated_queue_metrics_pattern",
