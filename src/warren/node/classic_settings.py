@@ -35,6 +35,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("rabbit.tcp_listeners", "listeners.tcp"),
     ("rabbit.", ""),
     ("rabbitmq_auth_backend_cache.", "auth_cache."),
+    ("rabbitmq_auth_backend_http.", "auth_http."),
     ("rabbitmq_auth_backend_ldap.pool_size", "auth_ldap.connection_pool_size"),
     ("rabbitmq_auth_backend_ldap.", "auth_ldap."),
     ("rabbitmq_auth_backend_oauth2.extra_scopes_source", "auth_oauth2.additional_scopes_key"),

@@ -41,6 +41,14 @@ REASONS: dict[str, tuple[str, ...]] = {
     "no member of a cluster decides against the majority, so that nothing has to be healed": (
         "cluster_partition_handling.pause_if_all_down.recover",
     ),
+    "a web server decides logins, and users of the broker have the permissions": (
+        "auth_http.vhost_path", "auth_http.resource_path", "auth_http.topic_path",
+        "auth_http.authorization_failure_disclosure",
+    ),
+    "only what a backend allows is cached, in the memory of the node": (
+        "auth_cache.cache_refusals", "auth_cache.cache_module",
+    ),
+    "the client of the web server has no such option": ("auth_http.ssl_options",),
     "nodes of a cluster are not registered elsewhere": (
         "cluster_formation.registration",
     ),
@@ -82,7 +90,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.rates_mode", "management.sample_retention_policies",
     ),
     "the plugin is not supported": (
-        "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors",
+        "trust_store", "log.journald", "log.syslog", "message_interceptors",
         "federation", "tracing", "trace", "mqtt", "stomp", "web_mqtt", "web_stomp",
         "channel_interceptor",
     ),
@@ -162,7 +170,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "it is not implemented yet": (
         "motd_file", "product", "credential_validator",
-        "auth_cache",
     ),
 }  # fmt: skip
 

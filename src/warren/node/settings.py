@@ -253,8 +253,8 @@ LOOPBACK_USERS = Family(
 BACKENDS: Family[BackendKind | None] = Family(
     "auth_backends", {"1": BackendKind.INTERNAL},
     choice({**_SOURCES, "cache": None, "rabbit_auth_backend_cache": None}),
-    "authentication and authorization backends, tried in order: `internal`, `ldap`, `oauth2` or `cache`; "
-    "`auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
+    "authentication and authorization backends, tried in order: `internal`, `ldap`, `oauth2`, `http` or "
+    "`cache`; `auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
 )  # fmt: skip
 PASSWORD_HASHING = Setting(
     "password_hashing_module", ARGON2ID, choice(dict(zip(NEW_HASHES, NEW_HASHES, strict=True))),
@@ -273,9 +273,19 @@ CACHED_BACKEND = Setting(
     "auth_cache.cached_backend", BackendKind.LDAP, choice(_SOURCES),
     "backend whose answers are cached where `auth_backends` names `cache`",
 )  # fmt: skip
+CACHED_AUTHENTICATION: Setting[BackendKind | None] = Setting(
+    "auth_cache.cached_backend.authn", None, choice(_SOURCES),
+    "backend that authenticates users where `auth_backends` names `cache`; unset: "
+    "`auth_cache.cached_backend`",
+)  # fmt: skip
+CACHED_AUTHORIZATION: Setting[BackendKind | None] = Setting(
+    "auth_cache.cached_backend.authz", None, choice(_SOURCES),
+    "backend that authorizes users where `auth_backends` names `cache`; unset: the one that authenticates "
+    "them",
+)  # fmt: skip
 AUTH_CACHE_TTL = Setting(
     "auth_cache.cache_ttl", limits.LDAP_CACHE_MS, _MS,
-    "milliseconds for which a successful LDAP login is cached; 0: not cached",
+    "milliseconds for which a successful login at LDAP or a web server is cached; 0: not cached",
 )  # fmt: skip
 LDAP_SERVERS: Family[str] = Family(
     "auth_ldap.servers", {}, text,
