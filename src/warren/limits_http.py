@@ -1,5 +1,7 @@
 """Bounds of the HTTP server and its clients, each with its reason; `limits` has the other bounds."""
 
+# Time for definitions to arrive over HTTPS: the start of the node waits for them.
+DEFINITIONS_TIMEOUT_MS = 60_000
 # Bytes of the body of an unauthenticated request: a name and a password, or a token.
 HTTP_LOGIN_SIZE_MAX = 65_536
 # Bytes of all request bodies that are being received.

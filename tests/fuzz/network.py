@@ -11,7 +11,13 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey
 
-from warren.access.tokens import SHARED_ALGORITHMS, TokenRefused, TokenSettings, TokenVerifier
+from warren.access.tokens import (
+    SHARED_ALGORITHMS,
+    ResourceServer,
+    TokenRefused,
+    TokenSettings,
+    TokenVerifier,
+)
 from warren.limits import LDAP_MESSAGE_SIZE_MAX
 from warren.node.keyring import _key_set as key_set
 from warren.node.ldap_connection import LdapConnection, LdapConnectionLost, LdapServer
@@ -138,11 +144,12 @@ def _let_in(token: str) -> None:
 
     settings = TokenSettings(
         resource_server_id="rabbitmq", algorithms=SHARED_ALGORITHMS,
-        additional_scopes_key="extra.scopes roles",
+        additional_scopes_key="extra.scopes roles", resource_server_type="broker",
         scope_aliases={"admin": "rabbitmq.tag:administrator rabbitmq.read:*/*"},
     )  # fmt: skip
     with suppress(TokenRefused):
-        user = LOOP.run_until_complete(TokenVerifier(settings, key, lambda: NOW).user_of(token, "claimed"))
+        verifier = TokenVerifier([ResourceServer(settings, key)], lambda: NOW)
+        user = LOOP.run_until_complete(verifier.user_of(token, "claimed"))
         user.grants.permission("v")
 
 

@@ -13,7 +13,15 @@ MACHINE = re.compile(
 )
 LIMITS = tuple(
     SOURCE / "warren" / f"{name}.py"
-    for name in ("limits", "limits_raft", "limits_http", "limits_metadata", "limits_relay", "limits_cluster")
+    for name in (
+        "limits",
+        "limits_raft",
+        "limits_http",
+        "limits_metadata",
+        "limits_relay",
+        "limits_cluster",
+        "limits_access",
+    )
 )
 ASSIGNMENT = re.compile(r"^([A-Z][A-Z0-9_]*)\b.*=")
 

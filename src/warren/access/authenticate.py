@@ -56,6 +56,7 @@ class BackendKind(Enum):
     INTERNAL = "internal"
     OAUTH2 = "oauth2"
     LDAP = "ldap"
+    HTTP = "http"
 
 
 class Backend(Struct, frozen=True):
@@ -85,6 +86,9 @@ class AuthenticationDependencies(PasswordVerifierDependencies, frozen=True, kw_o
     tokens: TokenVerifier | None = None
     # Asks the directory; None if no backend uses it.
     directory: Directory | None = None
+    # Port: asks a web server whether a name and password are right, raising DirectoryUnavailable without an
+    # answer; None if no backend does.
+    web_login: Callable[[str, str], Awaitable[bool]] | None = None
     # Finds out whether a refusal was caused by metadata that are out of date; None if they never are.
     refusal_check: RefusalCheck | None = None
 
@@ -231,6 +235,8 @@ class Authenticator:
                 return await self._bearer(password, name)
             case BackendKind.LDAP:
                 return await self._directory_user(name, password)
+            case BackendKind.HTTP:
+                return await self._web_user(name, password)
 
     async def _directory_user(self, name: str, password: str) -> User | None:
         directory = self._dependencies.directory
@@ -242,6 +248,15 @@ class Authenticator:
         except DirectoryRefused as error:
             self._dependencies.report(f"LDAP refused user {name!r}: {error}")
             return None
+
+    async def _web_user(self, name: str, password: str) -> User | None:
+        """The user of the metadata whom a web server knows by `password`."""
+        web_login = self._dependencies.web_login
+        is_token = self._dependencies.tokens is not None and is_like_token(password)
+        if web_login is None or is_token or not password:
+            return None
+        # It is asked about every name, so that the time does not tell which of them exist.
+        return self._metadata.users.by_name.get(name) if await web_login(name, password) else None
 
     async def _bearer(self, token: str, name: str) -> TokenUser | None:
         tokens = self._dependencies.tokens

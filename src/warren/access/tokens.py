@@ -2,19 +2,21 @@
 
 1. A token must be signed by a known key with an algorithm that the configuration permits, never one chosen by
    the token: `none` is not permitted, and a key is used only with the algorithms of its type.
-2. A token must be for this broker: its audience must name the resource server, and only scopes with the
-   configured prefix count.
+2. A token must be for this broker: its audience must name one of the resource servers, whose provider's keys
+   verify it, and only scopes with the configured prefix count.
 3. The reason for refusing a token is written to the log only.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct
 
 from warren.access.grants import OAUTH2, OAUTH2_UNNAMED, TokenUser, token_user
 from warren.access.scopes import Scopes
+from warren.access.token_claims import ClaimSettings, name_in, scopes_in
 from warren.limits import TOKEN_LIFETIME_S, TOKEN_SIZE_MAX, TOKEN_SKEW_MS
 
 if TYPE_CHECKING:
@@ -26,8 +28,6 @@ ALGORITHMS = (
 )  # fmt: skip
 # Algorithms with a shared secret, which lets any verifier sign tokens as well.
 SHARED_ALGORITHMS = ("HS256", "HS384", "HS512")
-# The claims that are tried after `sub` for the user name, unless configured otherwise.
-_NAME_CLAIMS = ("sub", "client_id")
 _PARTS = 3
 # The base64 encoding of `{"`, with which every JSON object begins.
 _BEGINNING = "ey"
@@ -36,20 +36,26 @@ _BEGINNING = "ey"
 FindKey: TypeAlias = "Callable[[str | None], Awaitable[Key | None]]"
 
 
-class TokenSettings(Struct, frozen=True, kw_only=True):
-    """RabbitMQ's `auth_oauth2`."""
+class TokenSettings(ClaimSettings, frozen=True, kw_only=True):
+    """How the tokens for one resource server are verified and read: RabbitMQ's `auth_oauth2`."""
 
-    resource_server_id: str = ""
-    # The prefix of scopes for this broker; None: the id of the resource server and a dot.
-    scope_prefix: str | None = None
     verifies_audience: bool = True
-    name_claims: tuple[str, ...] = ()
-    additional_scopes_key: str = ""
-    # Aliases, each of which stands for several scopes.
-    scope_aliases: Mapping[str, str] = field(default_factory=dict)
     algorithms: tuple[str, ...] = ALGORITHMS
+    requires_expiry: bool = False
     # How long a token without an expiry lives from its issue, or without that from the login; None: for ever.
     lifetime_s: int | None = TOKEN_LIFETIME_S
+
+    @property
+    def is_audience_checked(self) -> bool:
+        """True if tokens have to name the resource server."""
+        return self.verifies_audience and bool(self.resource_server_id)
+
+
+class ResourceServer(Struct, frozen=True):
+    """A name by which tokens may mean this broker, with its settings and the keys of its provider."""
+
+    settings: TokenSettings
+    keys: FindKey
 
 
 class TokenRefused(Exception):
@@ -59,16 +65,11 @@ class TokenRefused(Exception):
 class TokenVerifier:
     """Verifies tokens for one node."""
 
-    __slots__ = ("_keys", "_now", "_prefix", "_settings")
+    __slots__ = ("_now", "_servers")
 
-    def __init__(self, settings: TokenSettings, keys: FindKey, now: Callable[[], int]) -> None:
-        self._settings = settings
-        self._keys = keys
+    def __init__(self, servers: Sequence[ResourceServer], now: Callable[[], int]) -> None:
+        self._servers = servers
         self._now = now
-        prefix = settings.scope_prefix
-        if prefix is None:
-            prefix = f"{settings.resource_server_id}." if settings.resource_server_id else ""
-        self._prefix = prefix
 
     async def user_of(self, token: str, name: str | None = "") -> TokenUser:
         """The user of `token`, called `name` if the token has no name.
@@ -82,76 +83,60 @@ class TokenVerifier:
         from joserfc.errors import JoseError
 
         try:
-            headers = jws.extract_compact(token.encode("ascii")).headers()
-            identifier = headers.get("kid")
-            key = await self._keys(identifier if isinstance(identifier, str) else None)
+            unverified = jws.extract_compact(token.encode("ascii"))
+            # The audience is read before the signature is verified, with a key that depends on it.
+            server = self._server_of(msgspec.json.decode(unverified.payload))
+            settings = server.settings
+            identifier = unverified.headers().get("kid")
+            key = await server.keys(identifier if isinstance(identifier, str) else None)
             if key is None:
                 raise TokenRefused(f"there is no key {identifier!r}")
-            claims = jwt.decode(token, key, algorithms=list(self._settings.algorithms)).claims
-        except (JoseError, ValueError, TypeError) as error:
+            claims = jwt.decode(token, key, algorithms=list(settings.algorithms)).claims
+            # Two readers of JSON need not agree about a name that is there twice.
+            if self._server_of(claims) is not server:
+                raise TokenRefused("its audience can be read in two ways")
+        except (JoseError, ValueError, TypeError, RecursionError) as error:
             raise TokenRefused(str(error)) from None
-        expires_at = self._checked_times(claims)
-        self._check_audience(claims)
-        scopes, claimed = Scopes(self._scopes(claims)), self._name(claims)
+        expires_at = self._checked_times(claims, settings)
+        scopes = Scopes(scopes_in(claims, settings), settings.scope_syntax, claims)
+        claimed = name_in(claims, settings)
         if claimed:
             return token_user(claimed, scopes, expires_at, OAUTH2)
         if name is None:
             raise TokenRefused("it has no name, and the client gives the name of an existing user")
         return token_user(name, scopes, expires_at, OAUTH2_UNNAMED)
 
-    def _checked_times(self, claims: Mapping[str, object]) -> int | None:
+    def _server_of(self, claims: object) -> ResourceServer:
+        """The resource server that the audience of a token names, or the only one that need not be named."""
+        value = claims.get("aud") if isinstance(claims, dict) else None
+        # A text is one audience, spaces included (RFC 7519 §4.1.3).
+        audience = value if isinstance(value, list) else [value]
+        servers = self._servers
+        named = [server for server in servers if server.settings.resource_server_id in audience]
+        if len(named) > 1:
+            raise TokenRefused("its audience includes several resource servers of this broker")
+        unchecked = [server for server in servers if not server.settings.is_audience_checked]
+        found = named or unchecked
+        if len(found) == 1:
+            return found[0]
+        if unchecked:
+            raise TokenRefused("its audience does not say which of several resource servers it is for")
+        names = " or ".join(repr(server.settings.resource_server_id) for server in servers)
+        raise TokenRefused(f"its audience does not include {names}")
+
+    def _checked_times(self, claims: Mapping[str, object], settings: TokenSettings) -> int | None:
         """The expiry of the token (ms) or None; TokenRefused if it has expired or is not valid yet."""
         begins, ends = _milliseconds(claims, "nbf"), _milliseconds(claims, "exp")
-        if ends is None and self._settings.lifetime_s is not None:
+        if ends is None and settings.requires_expiry:
+            raise TokenRefused("it has no expiry")
+        if ends is None and settings.lifetime_s is not None:
             issued_at = _milliseconds(claims, "iat")
-            ends = (self._now() if issued_at is None else issued_at) + self._settings.lifetime_s * 1000
+            ends = (self._now() if issued_at is None else issued_at) + settings.lifetime_s * 1000
         if begins is not None and begins > self._now() + TOKEN_SKEW_MS:
             raise TokenRefused("it is not valid yet")
         if ends is not None and ends <= self._now():
             raise TokenRefused("it has expired")
         return ends
-
-    def _check_audience(self, claims: Mapping[str, object]) -> None:
-        expected = self._settings.resource_server_id
-        if self._settings.verifies_audience and expected and expected not in _audiences(claims.get("aud")):
-            raise TokenRefused(f"its audience does not include {expected!r}")
-
-    def _name(self, claims: Mapping[str, object]) -> str:
-        for claim in (*self._settings.name_claims, *_NAME_CLAIMS):
-            value = claims.get(claim)
-            if isinstance(value, str) and value:
-                return value
-        return ""
-
-    def _scopes(self, claims: Mapping[str, object]) -> list[str]:
-        """The scopes that begin with the configured prefix, without the prefix."""
-        words = [*_words(claims.get("scope")), *_keycloak(claims)]
-        for key in self._settings.additional_scopes_key.split():
-            words.extend(self._additional(claims, key))
-        aliases = self._settings.scope_aliases
-        meant = [scope for word in words for scope in (aliases[word].split() if word in aliases else [word])]
-        return [scope.removeprefix(self._prefix) for scope in meant if scope.startswith(self._prefix)]
-
-    def _additional(self, claims: Mapping[str, object], key: str) -> list[str]:
-        """The scopes in another claim, named by a path.
-
-        If it is an object, those under the resource server's id.
-        """
-        value: object = claims
-        for part in [key] if key in claims else key.split("."):
-            value = value.get(part) if isinstance(value, Mapping) else None
-        if isinstance(value, Mapping):
-            server = self._settings.resource_server_id
-            return [f"{self._prefix}{word}" for word in _words(value.get(server))]
-        return _words(value)
-
-
-def _keycloak(claims: Mapping[str, object]) -> list[str]:
-    """The scopes of Keycloak's authorization services, which are in the permissions of the token."""
-    authorization = claims.get("authorization")
-    permissions = authorization.get("permissions") if isinstance(authorization, Mapping) else None
-    found = permissions if isinstance(permissions, list) else []
-    return [word for one in found if isinstance(one, Mapping) for word in _words(one.get("scopes"))]
 
 
 def is_like_token(password: str) -> bool:
@@ -170,17 +155,3 @@ def _milliseconds(claims: Mapping[str, object], name: str) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise TokenRefused(f"claim {name!r} is not a number of seconds")
     return int(value * 1000)
-
-
-def _audiences(value: object) -> list[object]:
-    """The audiences of a token: a text is one, spaces included (RFC 7519 §4.1.3)."""
-    return value if isinstance(value, list) else [value]
-
-
-def _words(value: object) -> list[str]:
-    """The words of a claim that is a space-separated text or a list of texts."""
-    if isinstance(value, str):
-        return value.split()
-    if isinstance(value, list):
-        return [word for word in value if isinstance(word, str)]
-    return []

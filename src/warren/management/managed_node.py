@@ -138,6 +138,8 @@ class ManagedNode:
     cluster_addresses: Callable[[], Sequence[tuple[str, int]]] = tuple
     # Adds the members of the cluster that get replicas to a command of definitions.
     placed: Callable[[MetadataCommand], MetadataCommand] = lambda command: command
+    # The type of imported queues without one, in virtual hosts without a default; empty: classic.
+    default_queue_type: str = ""
 
     def __post_init__(self) -> None:
         # `moved` holds the connections that did anything since the last sample.

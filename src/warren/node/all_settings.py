@@ -3,11 +3,17 @@
 from warren.node import (
     access_settings,
     cluster_settings,
+    definition_settings,
+    http_login_settings,
     limit_settings,
+    log_settings,
+    oauth2_settings,
     queue_settings,
+    revocation_settings,
     settings,
     vhost_settings,
 )
+from warren.node.log_settings import CategoryKeys
 from warren.node.setting_types import Family, HttpPortKeys, Setting, SocketKeys, TlsKeys
 
 # Each setting once, although some have two names in their module.
@@ -16,6 +22,11 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
         one.key: one
         for module in (
             settings,
+            revocation_settings,
+            oauth2_settings,
+            http_login_settings,
+            definition_settings,
+            log_settings,
             access_settings,
             vhost_settings,
             limit_settings,
@@ -23,7 +34,9 @@ ALL: tuple[Setting[object] | Family[object], ...] = tuple(
             queue_settings,
         )
         for value in vars(module).values()
-        for one in (value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys)) else (value,))
+        for one in (
+            value.all if isinstance(value, (TlsKeys, HttpPortKeys, SocketKeys, CategoryKeys)) else (value,)
+        )
         if isinstance(one, (Setting, Family))
     }.values()
 )

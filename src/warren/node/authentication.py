@@ -1,6 +1,7 @@
 """Builds the authenticator of a node from the configured authentication backends."""
 
 import logging
+from typing import TYPE_CHECKING
 
 from warren.access.authenticate import (
     AuthenticationDependencies,
@@ -11,25 +12,29 @@ from warren.access.authenticate import (
 )
 from warren.access.directory import Directory
 from warren.access.login_throttle import LoginThrottleSettings
-from warren.access.tokens import ALGORITHMS, TokenSettings, TokenVerifier
 from warren.metadata.machine import Metadata
 from warren.metadata.refusal_check import RefusalCheck
+from warren.node import http_login_settings as http_settings
 from warren.node import ldap_config, settings
 from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
 from warren.node.errors import BootRefused
 from warren.node.ldap_directory import LdapDirectory
+from warren.node.oauth2_config import token_verifier
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
 from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.timers import wait
+
+if TYPE_CHECKING:
+    from warren.node.http_login import HttpLogin
 
 logger = logging.getLogger("warren.login")
 
 
 def is_backend_configured(config: Config, source: BackendKind) -> bool:
     """True if the configuration names `source` as an authentication backend."""
-    return any(backend.authentication is source for backend in _backends(config))
+    return any(backend.authentication is source for backend in backends(config))
 
 
 def authenticator(
@@ -39,6 +44,7 @@ def authenticator(
     thread_pool: ThreadPool,
     *,
     ldap_directory: LdapDirectory | None = None,
+    http_login: "HttpLogin | None" = None,
     refusal_check: RefusalCheck | None = None,
 ) -> Authenticator:
     """Authenticate users of `metadata`, tokens and `ldap_directory`; raises BootRefused without keys.
@@ -46,12 +52,12 @@ def authenticator(
     `refusal_check` finds out whether `metadata` are out of date.
     """
     users = config.family(settings.LOOPBACK_USERS)
-    backends = _backends(config)
+    chosen = backends(config)
     return Authenticator(
         metadata,
         AuthenticationSettings(
             mechanisms=numbered_values(config.family(settings.MECHANISMS)),
-            backends=backends,
+            backends=chosen,
             loopback_users=frozenset(user for user, is_local in users.items() if is_local),
             login_throttle=LoginThrottleSettings(
                 failures_free=config.get(settings.LOGIN_FAILURES),
@@ -64,24 +70,71 @@ def authenticator(
             random_bytes=random_bytes,
             wait=wait,
             report=logger.warning,
-            tokens=_tokens(config, clock) if is_backend_configured(config, BackendKind.OAUTH2) else None,
+            tokens=token_verifier(config, clock)
+            if is_backend_configured(config, BackendKind.OAUTH2)
+            else None,
             directory=None
             if ldap_directory is None
             else Directory(ldap_directory.find, ldap_config.directory_rules(config), metadata),
+            web_login=None if http_login is None else http_login.is_right,
             refusal_check=refusal_check,
         ),
     )
 
 
-def _backends(config: Config) -> tuple[Backend, ...]:
+def http_login(config: Config, clock: Clock) -> "HttpLogin | None":
+    """Create the client of the web server that decides logins; None if no backend uses it.
+
+    Raises BootRefused if the settings of its TLS are not usable.
+    """
+    if not is_backend_configured(config, BackendKind.HTTP):
+        return None
+    # The client of HTTP is loaded only by brokers that use it (decision 0194).
+    from warren.node.bounded_fetch import is_secure, verifying_context
+    from warren.node.http_login import HttpLogin, HttpLoginSettings
+
+    url = config.get(http_settings.USER_URL)
+    context = verifying_context(
+        config.get(http_settings.AUTHORITY_FILE), is_verified=config.get(http_settings.VERIFY)
+    )
+    certificate = config.get(http_settings.CERTIFICATE_FILE)
+    try:
+        if certificate:
+            key, password = config.get(http_settings.KEY_FILE), config.get(http_settings.KEY_PASSWORD)
+            context.load_cert_chain(certificate, key or None, password or None)
+    except OSError as error:
+        raise BootRefused(f"auth_http.ssl_options: {error}") from error
+    if not is_secure(url):
+        logger.warning("passwords are sent to %s in clear text: set an https address", url)
+    return HttpLogin(
+        HttpLoginSettings(
+            url=url,
+            method=config.get(http_settings.METHOD),
+            request_timeout_ms=config.get(http_settings.REQUEST_TIMEOUT),
+            connection_timeout_ms=config.get(http_settings.CONNECTION_TIMEOUT),
+            tls=context,
+            cache_ttl_ms=config.get(settings.AUTH_CACHE_TTL),
+        ),
+        clock,
+    )
+
+
+def backends(config: Config) -> tuple[Backend, ...]:
     """Read `auth_backends.1`, or `auth_backends.1.authn` and `.authz`, and so on, in order."""
     by_number: dict[str, dict[str, BackendKind]] = {}
     for name, chosen in config.family(settings.BACKENDS).items():
-        source = chosen or config.get(settings.CACHED_BACKEND)
         number, _, part = name.partition(".")
         if part not in ("", "authn", "authz"):
             raise BootRefused(f"auth_backends.{name}: must end with a number, authn or authz")
-        by_number.setdefault(number, {})[part] = source
+        parts = by_number.setdefault(number, {})
+        if chosen is not None:
+            parts[part] = chosen
+            continue
+        cached = config.get(settings.CACHED_AUTHENTICATION) or config.get(settings.CACHED_BACKEND)
+        if part != "authz":
+            parts[part] = cached
+        if part != "authn":
+            parts["authz"] = config.get(settings.CACHED_AUTHORIZATION) or cached
     found = []
     for number in sorted(by_number, key=lambda text: (len(text), text)):
         parts = by_number[number]
@@ -89,38 +142,12 @@ def _backends(config: Config) -> tuple[Backend, ...]:
         if who is None:
             raise BootRefused(f"auth_backends.{number}.authn is not set")
         what = parts.get("authz", parts.get("", who))
+        if what is BackendKind.HTTP:
+            raise BootRefused(
+                f"auth_backends.{number}: a web server can authenticate users, but not authorize them: set "
+                f"auth_backends.{number}.authn = http and auth_backends.{number}.authz = internal"
+            )
         if what not in (who, BackendKind.INTERNAL):
             raise BootRefused(f"auth_backends.{number}.authz: must be the backend of authn, or internal")
         found.append(Backend(who, what))
     return tuple(found)
-
-
-def _tokens(config: Config, clock: Clock) -> TokenVerifier:
-    # joserfc and cryptography are loaded only by brokers that accept tokens (decision 0194).
-    from warren.node.keyring import Keyring, KeyringSettings
-
-    keyring = Keyring(
-        KeyringSettings(
-            files=config.family(settings.OAUTH2_KEYS),
-            default=config.get(settings.OAUTH2_DEFAULT_KEY),
-            url=config.get(settings.OAUTH2_JWKS_URI) or config.get(settings.OAUTH2_JWKS_URL),
-            authority_file=config.get(settings.OAUTH2_AUTHORITY_FILE),
-            verifies_server=config.get(settings.OAUTH2_VERIFY),
-        ),
-        clock,
-    )
-    prefix = config.get(settings.OAUTH2_SCOPE_PREFIX) if config.is_set(settings.OAUTH2_SCOPE_PREFIX) else None
-    return TokenVerifier(
-        TokenSettings(
-            resource_server_id=config.get(settings.OAUTH2_RESOURCE_SERVER),
-            scope_prefix=prefix,
-            verifies_audience=config.get(settings.OAUTH2_VERIFY_AUDIENCE),
-            lifetime_s=config.get(settings.OAUTH2_LIFETIME),
-            name_claims=numbered_values(config.family(settings.OAUTH2_NAME_CLAIMS)),
-            additional_scopes_key=config.get(settings.OAUTH2_ADDITIONAL_SCOPES),
-            scope_aliases=config.family(settings.OAUTH2_SCOPE_ALIASES),
-            algorithms=numbered_values(config.family(settings.OAUTH2_ALGORITHMS)) or ALGORITHMS,
-        ),
-        keyring.key,
-        clock.now,
-    )

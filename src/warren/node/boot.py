@@ -28,7 +28,7 @@ from warren.management.replicated_groups import ReplicatedGroups
 from warren.management.web_sessions import WebSessions
 from warren.metrics.node_usage import NodeUsage
 from warren.metrics.sampler import Sampler
-from warren.node import access_settings, client_listeners, settings
+from warren.node import access_settings, client_listeners, limit_settings, log_settings, settings
 from warren.node.broker import Broker
 from warren.node.client_access import ClientAccess
 from warren.node.cluster_config import membership_settings
@@ -61,6 +61,7 @@ from warren.node.node_identity import (
 )
 from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
+from warren.node.queue_settings import DEFAULT_TYPE
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
 from warren.node.slow_patterns import report_suspended
@@ -276,6 +277,7 @@ class Node:
             cluster=self._other_nodes(),
             cluster_addresses=self._cluster_addresses,
             placed=self.broker.placed,
+            default_queue_type=config.get(DEFAULT_TYPE),
             relays=self.relays.view(),
             now=self._clock.now,
             started_at=self._clock.now(),
@@ -304,7 +306,7 @@ class Node:
             await self.broker.populate(membership.caught_up)
             if not await membership.formed():
                 return
-        if self._config.get(settings.LOG_EXCHANGE):
+        if self._config.get(log_settings.EXCHANGE):
             self._log.publish(self.broker.log_exchange(), self._config)
         if self._folder is not None:
             await self.broker.open_storage(self._folder.path)
@@ -570,6 +572,8 @@ def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
     return StreamSettings(
         cluster_name=cluster_name,
         frame_size_max=config.get(settings.STREAM_FRAME_SIZE),
+        frame_size_handshake=config.get(limit_settings.STREAM_FRAME_SIZE_HANDSHAKE),
+        super_stream_partitions_max=config.get(limit_settings.SUPER_STREAM_PARTITIONS),
         heartbeat_s=config.get(settings.STREAM_HEARTBEAT),
         timeout_ms=config.get(settings.HANDSHAKE),
         advertised_host=config.get(settings.STREAM_HOST),

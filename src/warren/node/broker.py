@@ -1,7 +1,6 @@
 """The broker without its sockets: metadata, running virtual hosts, and what sessions share."""
 
 import asyncio
-import json
 import logging
 import sys
 from base64 import urlsafe_b64encode
@@ -26,7 +25,6 @@ from warren.limits import (
     PASSWORDS_WAITING_MAX,
     REMOVED_PER_TURN,
 )
-from warren.limits_http import JSON_DEPTH_MAX
 from warren.management.quarantine_view import QuarantinedItem, QuarantineView
 from warren.metadata.bounds import ConfiguredBounds
 from warren.metadata.commands import (
@@ -51,12 +49,13 @@ from warren.metadata.parameters import CLUSTER_ID, CLUSTER_NAME
 from warren.metadata.proposals import LocalProposals, Proposals
 from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import PasswordHash
-from warren.model.nesting import is_deeper
 from warren.model.turn import Turn
-from warren.node import ldap_config, limit_settings, log_exchange, settings
+from warren.node import ldap_config, limit_settings, log_exchange, log_settings, settings
 from warren.node.audit_log import AuditLog
-from warren.node.authentication import authenticator, is_backend_configured
+from warren.node.authentication import authenticator, http_login, is_backend_configured
 from warren.node.config import Config
+from warren.node.definition_settings import SKIP_INVALID
+from warren.node.definition_sources import DefinitionSource, definition_sources
 from warren.node.errors import BootRefused
 from warren.node.ldap_directory import LdapDirectory
 from warren.node.log_exchange import LogExchangeHandler
@@ -132,6 +131,7 @@ class Broker:
         self._turns = TurnQueue(self.turn)
         self._thread_pool = ThreadPool(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
         self._ldap_directory = _ldap_directory(config, clock)
+        self._http_login = http_login(config, clock)
         self._vhost_defaults = vhost_defaults(config, self.hash_password)
         self.name = identity.name
         self._incarnation = identity.incarnation
@@ -234,6 +234,7 @@ class Broker:
                     self._clock,
                     self._thread_pool,
                     ldap_directory=self._ldap_directory,
+                    http_login=self._http_login,
                     refusal_check=refusal_check,
                 ),
                 lambda: self.server,
@@ -282,18 +283,18 @@ class Broker:
         AuditLog(self.metadata, self.server.event_publisher, node=self._incarnation.node)
 
     async def _populate(self, change: Callable[[MetadataCommand], Awaitable[Reply]]) -> None:
-        files = self._definition_files()
-        if files is None and self._is_new():
+        sources = definition_sources(self._config)
+        if sources is None and self._is_new():
             commands = initial_commands(self._defaults(), self._hash_of_first_user)
             await self._change("defaults", commands, change)
-        for file in files or ():
-            await self._change(f"definitions file {str(file)!r}", self._read_definitions(file), change)
-            logger.info("definitions imported from %s", file)
+        for source in sources or ():
+            await self._change(source.name, await self._definitions_in(source), change)
+            logger.info("%s imported", source.name)
         if CLUSTER_ID not in self.metadata.global_parameters.by_name:
             drawn = urlsafe_b64encode(random_bytes(_CLUSTER_ID_BYTES)).decode("ascii").rstrip("=")
             await change(SetGlobalParameter(name=CLUSTER_ID, value=f"rabbitmq-cluster-id-{drawn}"))
         exchanges = [(self._config.get(settings.EVENT_VHOST), EXCHANGE)]
-        if self._config.get(settings.LOG_EXCHANGE):
+        if self._config.get(log_settings.EXCHANGE):
             exchanges.append((self._config.get(settings.DEFAULT_VHOST), log_exchange.EXCHANGE))
         for vhost, name in exchanges:
             # Internal exchanges for messages of the broker, as RabbitMQ has them.
@@ -456,21 +457,10 @@ class Broker:
         self._thread_pool.close()
         if self._ldap_directory is not None:
             await self._ldap_directory.close()
+        if self._http_login is not None:
+            await self._http_login.close()
         await self.staging.close()
         await self.tree.close()
-
-    def _definition_files(self) -> list[Path] | None:
-        """The definition files to import, in order; None if none are configured."""
-        config = self._config
-        name = (
-            config.get(settings.DEFINITIONS)
-            or config.get(settings.DEFINITIONS_PATH)
-            or config.get(settings.DEFINITIONS_OLD)
-        )
-        if not name:
-            return None
-        path = Path(name)
-        return sorted(path.glob("*.json")) if path.is_dir() else [path]
 
     def _defaults(self) -> DefaultsSettings:
         config = self._config
@@ -521,22 +511,21 @@ class Broker:
         size = self._config.get(GROUP_SIZE)
         return with_members(command, self.metadata, self._incarnation.node, group_size=size)
 
-    def _read_definitions(self, file: Path) -> list[MetadataCommand]:
+    async def _definitions_in(self, source: DefinitionSource) -> list[MetadataCommand]:
         try:
-            document = json.loads(file.read_bytes())
-            if is_deeper(document, JSON_DEPTH_MAX):
-                raise DefinitionsError(f"it is nested more than {JSON_DEPTH_MAX} levels deep")
-            found = check_document(document, self.metadata, self.hash_password, user=OPERATOR)
-            commands = found.commands if self._config.get(settings.SKIP_INVALID) else found.complete()
-            for text in named_entries([*found.left_out, *found.warnings]):
-                logger.warning("definitions file %r: %s", str(file), text)
-            return commands
-        except OSError as error:
-            raise BootRefused(f"definitions file {str(file)!r}: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
-            raise BootRefused(f"definitions file {str(file)!r} is not JSON: {error}") from error
+            found = check_document(
+                await source.document(),
+                self.metadata,
+                self.hash_password,
+                user=OPERATOR,
+                default_type=self._config.get(DEFAULT_TYPE),
+            )
+            commands = found.commands if self._config.get(SKIP_INVALID) else found.complete()
         except DefinitionsError as error:
-            raise BootRefused(f"definitions file {str(file)!r}: {error}") from error
+            raise BootRefused(f"{source.name}: {error}") from error
+        for text in named_entries([*found.left_out, *found.warnings]):
+            logger.warning("%s: %s", source.name, text)
+        return commands
 
 
 def _ldap_directory(config: Config, clock: Clock) -> LdapDirectory | None:

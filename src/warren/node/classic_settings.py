@@ -35,6 +35,7 @@ _NAMES: tuple[tuple[str, str], ...] = (
     ("rabbit.tcp_listeners", "listeners.tcp"),
     ("rabbit.", ""),
     ("rabbitmq_auth_backend_cache.", "auth_cache."),
+    ("rabbitmq_auth_backend_http.", "auth_http."),
     ("rabbitmq_auth_backend_ldap.pool_size", "auth_ldap.connection_pool_size"),
     ("rabbitmq_auth_backend_ldap.", "auth_ldap."),
     ("rabbitmq_auth_backend_oauth2.extra_scopes_source", "auth_oauth2.additional_scopes_key"),
@@ -66,6 +67,7 @@ _NO_KEY = "no key of the configuration stands for it"
 _LISTENER = "rabbitmq_management.listener"
 # Families whose entries are no single values: they are written as keys.
 _STRUCTURED = (
+    "auth_oauth2.discovery_endpoint_params", "auth_oauth2.oauth_providers", "auth_oauth2.resource_servers",
     "auth_oauth2.scope_aliases", "auth_oauth2.signing_keys", "default_limits", "default_policies",
     "default_users", "shovel",
 )  # fmt: skip

@@ -13,13 +13,14 @@ from warren.node import (
     config_file,
     limit_settings,
     no_effect,
+    oauth2_settings,
     rabbitmq_environment,
     settings,
 )
 from warren.node.advanced_config import AdvancedConfig
 from warren.node.all_settings import BY_KEY, FAMILIES, family_of
 from warren.node.config_file import CLASSIC, ConfigEntry, ConfigError
-from warren.node.setting_types import Family, Setting
+from warren.node.setting_types import Family, NoEffect, Setting, group_key
 from warren.node.values import InvalidValue
 
 Value = TypeVar("Value")
@@ -49,6 +50,7 @@ _ALIASES = {
     "max_connections": settings.CONNECTIONS_MAX.key,
     "max_channels_per_connection": settings.CHANNELS.key,
     "exchange_max": limit_settings.EXCHANGES.key,
+    "auth_oauth2.https.verify": oauth2_settings.VERIFY.key,
     "inet_dist_listen_min": cluster_settings.DISTRIBUTION_PORT.key,
     "inet_dist_listen_max": "distribution.listener.port_range.max",
     **DEPRECATED_KEYS,
@@ -81,6 +83,22 @@ class Config:
     def family(self, family: Family[Value]) -> dict[str, Value]:
         """Return the values of `family` by name; the defaults if none of them is set."""
         return cast(dict[str, Value], self._families.get(family.key, family.default))
+
+    def groups(self, family: Family[Value]) -> dict[str, dict[str, object]]:
+        """Return the attributes of each group of `family` by their names.
+
+        An attribute that ends with a dot has a dictionary of the values by the names that follow it.
+        """
+        found: dict[str, dict[str, object]] = {}
+        for name, value in self.family(family).items():
+            parts = group_key(family, name)
+            assert parts is not None
+            group = found.setdefault(parts.group, {})
+            if parts.attribute.endswith("."):
+                cast(dict[str, object], group.setdefault(parts.attribute, {}))[parts.rest] = value
+            else:
+                group[parts.attribute] = value
+        return found
 
     def is_set(self, setting: Setting[Value] | Family[Value]) -> bool:
         """True if a file, an environment variable or a flag sets `setting`."""
@@ -115,15 +133,31 @@ class Config:
             self._values[setting.key] = _parse(setting, entry)
         elif isinstance(setting, Family) and entry.value.lower() == "none":
             self._families[setting.key] = {}
-        elif (family := family_of(key)) is not None:
+        elif (family := family_of(key)) is not None and family.attributes:
+            reason = self._assign_attribute(family, key, entry)
+        elif family is not None:
             name = _plain(key[len(family.key) + 1 :])
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
         else:
             reason = no_effect.reason_of(key) or ""
             if not reason:
                 raise ConfigError(f"{entry.place}: unknown key {entry.key!r}{_suggestion(key)}")
+        if reason:
             self.warnings.append(f"{entry.place}: {entry.key} has no effect: {reason}")
         self._entries.append((entry, reason))
+
+    def _assign_attribute(self, family: Family[object], key: str, entry: ConfigEntry) -> str:
+        """Set an attribute of a group of `family`; returns the reason if that has no effect."""
+        parts = group_key(family, _plain(key[len(family.key) + 1 :]))
+        if parts is None:
+            known = ", ".join(name + ("…" if name.endswith(".") else "") for name in family.attributes)
+            raise ConfigError(f"{entry.place}: unknown key {entry.key!r}: it ends with none of {known}")
+        parse = family.attributes[parts.attribute]
+        if isinstance(parse, NoEffect):
+            return parse.reason
+        self._given[f"{family.key}.{parts.name}"] = entry
+        self._families.setdefault(family.key, {})[parts.name] = _parsed(parse, entry)
+        return ""
 
 
 def load(file: str, environment: Mapping[str, str], flags: Iterable[ConfigEntry] = ()) -> Config:
@@ -195,15 +229,19 @@ def _family_key(name: str) -> str | None:
 
 
 def _parse(setting: Setting[object] | Family[object], entry: ConfigEntry) -> object:
+    is_secret = isinstance(setting, Setting) and setting.is_secret
+    return _parsed(setting.parse, entry, is_secret=is_secret)
+
+
+def _parsed(parse: Callable[[str], object], entry: ConfigEntry, *, is_secret: bool = False) -> object:
     if entry.value.startswith(_ENCRYPTED):
         raise ConfigError(
             f"{entry.place}: {entry.key} is encrypted by RabbitMQ, whose key Warren does not have: "
             "use an environment variable instead: $(NAME)"
         )
     try:
-        return setting.parse(entry.value)
+        return parse(entry.value)
     except InvalidValue as error:
-        is_secret = isinstance(setting, Setting) and setting.is_secret
         what = "" if is_secret else f", not {entry.value!r}"
         raise ConfigError(f"{entry.place}: {entry.key} {error}{what}") from error
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from warren.client.rabbitmq_uri import uri_without_credentials
-from warren.node import settings, vhost_settings
+from warren.node import settings
 from warren.node.all_settings import ALL
 from warren.node.config import Config
-from warren.node.setting_types import Family, Setting
+from warren.node.setting_types import Family, NoEffect, Setting, group_key
 from warren.node.values import OneOf, format_value
 
 MASK = "********"
@@ -39,12 +39,19 @@ def _rows(config: Config, setting: Setting[object] | Family[object]) -> list[Eff
         _row(
             config,
             f"{setting.key}.{name}",
-            written_word(setting.parse, value),
-            is_secret=setting is vhost_settings.USERS and name.endswith(".password"),
+            written_word(_parser(setting, name), value),
+            is_secret=name.rpartition(".")[2] in setting.secrets,
         )
         for name, value in values.items()
     ]
     return [_without_credentials(row) for row in rows] if setting is settings.STATIC_SHOVELS else rows
+
+
+def _parser(family: Family[object], name: str) -> Callable[[str], object]:
+    """What has read the value of `name`."""
+    parts = group_key(family, name)
+    parse = None if parts is None else family.attributes[parts.attribute]
+    return family.parse if parse is None or isinstance(parse, NoEffect) else parse
 
 
 def _without_credentials(row: EffectiveSetting) -> EffectiveSetting:

@@ -1,19 +1,27 @@
-"""The keys that verify the signatures of tokens: from files, and from a key server (RFC 7517)."""
+"""The keys that verify the signatures of tokens: from files, and from a key server (RFC 7517).
+
+The address of the key server is configured, or told by an OpenID provider (OpenID Connect Discovery 1.0).
+"""
 
 import asyncio
 import logging
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from pathlib import Path
 
-import aiohttp
 import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import Key, KeySet, import_key
 
-from warren.limits import KEY_SET_INTERVAL_MS, KEY_SET_KEYS_MAX, KEY_SET_SIZE_MAX, KEY_SET_TIMEOUT_MS
+from warren.limits import (
+    KEY_SET_INTERVAL_MS,
+    KEY_SET_KEYS_MAX,
+    KEY_SET_SIZE_MAX,
+    KEY_SET_TIMEOUT_MS,
+)
+from warren.limits_access import DISCOVERY_LIFETIME_MS, DISCOVERY_SIZE_MAX
+from warren.node.bounded_fetch import FetchFailed, checked_url, fetched, verifying_context
 from warren.node.errors import BootRefused
 from warren.runtime.clock import Clock
 
@@ -31,12 +39,14 @@ class KeyringSettings:
     # The id of the key for tokens that name no key.
     default: str = ""
     url: str = ""
+    # Where the provider tells the address of its key set, if `url` is empty.
+    discovery_url: str = ""
     authority_file: str = ""
     verifies_server: bool = True
 
 
 class Keyring:
-    """The keys of one node."""
+    """The keys of one provider."""
 
     def __init__(self, settings: KeyringSettings, clock: Clock) -> None:
         """Read the key files; raises BootRefused for a file without a key, or an insecure key server."""
@@ -46,7 +56,15 @@ class Keyring:
         self._served: dict[str | None, Key] = {}
         self._asked_at: int | None = None
         self._asking: asyncio.Task[None] | None = None
-        self._tls = _tls(settings) if settings.url else None
+        # What the provider has told, and when it is asked again (ms).
+        self._discovered = ""
+        self._discovers_at = 0
+        self._has_server = bool(settings.url or settings.discovery_url)
+        checked_url("auth_oauth2.jwks_url", settings.url)
+        checked_url("auth_oauth2.issuer", settings.discovery_url)
+        self._tls: ssl.SSLContext | None = None
+        if self._has_server:
+            self._tls = verifying_context(settings.authority_file, is_verified=settings.verifies_server)
 
     async def key(self, identifier: str | None) -> Key | None:
         """Return the key with the id `identifier`, or the default key; None if there is none.
@@ -55,7 +73,7 @@ class Keyring:
         """
         name = identifier or self._settings.default or None
         found = self._known(name)
-        if found is None and self._settings.url:
+        if found is None and self._has_server:
             await self._ask()
             found = self._known(name)
         return found
@@ -79,29 +97,31 @@ class Keyring:
 
     async def _fetch(self) -> None:
         try:
-            keys = _key_set(await self._answer())
-        except (aiohttp.ClientError, OSError, TimeoutError, JoseError, ValueError, TypeError) as error:
-            logger.warning(
-                "cannot fetch signing keys from %s: %s", self._settings.url, error or type(error).__name__
-            )
+            url = self._settings.url or await self._key_set_url()
+            keys = _key_set(await self._answer(url, KEY_SET_SIZE_MAX))
+        except (FetchFailed, JoseError, ValueError, TypeError, RecursionError) as error:
+            # Perhaps the provider has moved its key set.
+            self._discovers_at = 0
+            logger.warning("cannot fetch signing keys: %s", error)
             return
         self._served = keys
-        logger.info("fetched %d signing keys from %s", len(keys), self._settings.url)
+        logger.info("fetched %d signing keys from %s", len(keys), url)
 
-    async def _answer(self) -> bytes:
-        timeout = aiohttp.ClientTimeout(total=KEY_SET_TIMEOUT_MS / 1000)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(self._settings.url, ssl=self._tls or True, allow_redirects=False) as response,
-        ):
-            if response.status != 200:
-                raise ValueError(f"status {response.status}")
-            data = bytearray()
-            async for part in response.content.iter_any():
-                data += part
-                if len(data) > KEY_SET_SIZE_MAX:
-                    raise ValueError(f"more than {KEY_SET_SIZE_MAX} bytes")
-            return bytes(data)
+    async def _key_set_url(self) -> str:
+        """The address of the key set, as the provider has told within the last hour."""
+        now = self._clock.now()
+        if now >= self._discovers_at:
+            source = self._settings.discovery_url
+            document = msgspec.json.decode(await self._answer(source, DISCOVERY_SIZE_MAX))
+            url = document.get("jwks_uri") if isinstance(document, dict) else None
+            if not isinstance(url, str):
+                raise ValueError(f"{source} tells no jwks_uri")
+            self._discovered, self._discovers_at = url, now + DISCOVERY_LIFETIME_MS
+        return self._discovered
+
+    async def _answer(self, url: str, size_max: int) -> bytes:
+        assert self._tls is not None
+        return await fetched(url, self._tls, size_max=size_max, timeout_ms=KEY_SET_TIMEOUT_MS)
 
 
 def _key_set(data: bytes) -> dict[str | None, Key]:
@@ -141,28 +161,3 @@ def _read(path: Path) -> Key:
         raise ValueError("neither RSA nor EC nor EdDSA")
     except (OSError, ValueError) as error:
         raise BootRefused(f"cannot read a public key from {str(path)!r}: {error}") from error
-
-
-def _tls(settings: KeyringSettings) -> ssl.SSLContext | None:
-    """Return the TLS context for the key server; None for one on this machine that uses plain HTTP."""
-    scheme, _, rest = settings.url.partition("://")
-    if scheme == "http" and _is_here(rest):
-        return None
-    if scheme != "https":
-        raise BootRefused(f"auth_oauth2.jwks_url must be an https address, not {settings.url!r}")
-    try:
-        context = ssl.create_default_context(cafile=settings.authority_file or None)
-    except OSError as error:
-        raise BootRefused(f"cannot read CA certificates from {settings.authority_file!r}: {error}") from error
-    if not settings.verifies_server:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _is_here(rest: str) -> bool:
-    host = rest.partition("/")[0].rpartition(":")[0].strip("[]") or rest.partition("/")[0]
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -41,6 +41,14 @@ REASONS: dict[str, tuple[str, ...]] = {
     "no member of a cluster decides against the majority, so that nothing has to be healed": (
         "cluster_partition_handling.pause_if_all_down.recover",
     ),
+    "a web server decides logins, and users of the broker have the permissions": (
+        "auth_http.vhost_path", "auth_http.resource_path", "auth_http.topic_path",
+        "auth_http.authorization_failure_disclosure",
+    ),
+    "only what a backend allows is cached, in the memory of the node": (
+        "auth_cache.cache_refusals", "auth_cache.cache_module",
+    ),
+    "the client of the web server has no such option": ("auth_http.ssl_options",),
     "nodes of a cluster are not registered elsewhere": (
         "cluster_formation.registration",
     ),
@@ -58,7 +66,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "Python's ssl module does not support it": (
         "ssl_allow_poodle_attack", "ssl_options.bypass_pem_cache", "ssl_options.cacerts",
-        "ssl_options.cert", "ssl_options.key", "ssl_options.client_renegotiation", "ssl_options.crl_check",
+        "ssl_options.cert", "ssl_options.key", "ssl_options.client_renegotiation",
         "ssl_options.depth", "ssl_options.dh", "ssl_options.dhfile", "ssl_options.honor_ecc_order",
         "ssl_options.log_alert", "ssl_options.log_level", "ssl_options.psk_identity",
         "ssl_options.reuse_sessions", "ssl_options.secure_renegotiate", "management.ssl.honor_ecc_order",
@@ -82,7 +90,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.rates_mode", "management.sample_retention_policies",
     ),
     "the plugin is not supported": (
-        "auth_http", "trust_store", "log.journald", "log.syslog", "message_interceptors",
+        "trust_store", "log.journald", "log.syslog", "message_interceptors",
         "federation", "tracing", "trace", "mqtt", "stomp", "web_mqtt", "web_stomp",
         "channel_interceptor",
     ),
@@ -103,7 +111,10 @@ REASONS: dict[str, tuple[str, ...]] = {
     "unacknowledged messages return to their queue when the connection is lost": (
         "consumer_disconnected_timeout",
     ),
-    "lists of revoked certificates are not read": ("ssl_options.crl_sources",),
+    "lists of revoked certificates are not read for providers": ("auth_oauth2.https.crl_check",),
+    "OpenSSL limits the length of a chain of certificates": ("auth_oauth2.https.depth",),
+    "wildcards in certificates are always matched": ("auth_oauth2.https.hostname_verification",),
+    "it is an option of a server of TLS": ("auth_oauth2.https.fail_if_no_peer_cert",),
     "it only says that no key below it is set": (
         "ssl_options = none", "tcp_listen_options = none", "auth_ldap.ssl_options = none",
     ),
@@ -129,12 +140,18 @@ REASONS: dict[str, tuple[str, ...]] = {
         "management.oauth_metadata_url", "management.oauth_provider_url", "management.oauth_resource_servers",
         "management.oauth_response_type", "management.oauth_scopes",
         "management.oauth_authorization_endpoint_params", "management.oauth_token_endpoint_params",
+        "auth_oauth2.authorization_endpoint", "auth_oauth2.end_session_endpoint",
+        "auth_oauth2.token_endpoint",
     ),
     "the log option is not supported": (
-        "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.file",
+        "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
+        "log.file", "log.user",
     ),
     "the stream option is not supported": (
         "stream",
+    ),
+    "a batch of a stream has at most 16 MiB when it is uncompressed": (
+        "stream.max_uncompressed_sub_entry_batch_size",
     ),
     "metrics of objects are at /metrics/per-object": (
         "prometheus.return_per_object_metrics",
@@ -143,18 +160,16 @@ REASONS: dict[str, tuple[str, ...]] = {
     "requests are logged in the log of the node": (
         "management.http_log_dir", "http_dispatch.access_log_dir",
     ),
-    "definitions are imported from local files, at each start": (
-        "definitions.hashing", "definitions.https", "definitions.tls",
-    ),
+    "definitions are imported at each start": ("definitions.hashing",),
+    "the versions and ciphers of the client are those of OpenSSL": ("definitions.tls",),
     "use management.tcp and management.ssl instead": (
         "management.listener",
     ),
     "there are no log messages of this category": (
-        "auth_ldap.log", "log.user", "log.federation", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
+        "auth_ldap.log", "log.mirroring", "log.queue", "log.ra", "log.upgrade",
     ),
     "it is not implemented yet": (
         "motd_file", "product", "credential_validator",
-        "auth_cache", "auth_oauth2",
     ),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from warren.limits_relay import CONFIG_TERMS_SIZE_MAX
 from warren.model.erlang_terms import Atom
-from warren.node import cluster_settings, settings
+from warren.node import cluster_settings, log_settings, settings
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.erlang_reader import TermError, read_terms
 
@@ -199,8 +199,8 @@ def _directories(given: Mapping[str, str]) -> list[ConfigEntry]:
 
 def _log_file(variable: str, path: Path) -> list[ConfigEntry]:
     return [
-        ConfigEntry(settings.LOG_DIRECTORY.key, str(path.parent), variable),
-        ConfigEntry(settings.LOG_FILE.key, path.name, variable),
+        ConfigEntry(log_settings.DIRECTORY.key, str(path.parent), variable),
+        ConfigEntry(log_settings.FILE.key, path.name, variable),
     ]
 
 
@@ -214,8 +214,8 @@ def _log(given: Mapping[str, str]) -> list[ConfigEntry]:
             found.append(ConfigEntry(f"log.{category or 'default'}.level", level, "RABBITMQ_LOG"))
     file = given.get("RABBITMQ_LOGS", "")
     if file in ("-", "-stderr"):
-        found.append(ConfigEntry(settings.LOG_CONSOLE.key, "true", "RABBITMQ_LOGS"))
-        found.append(ConfigEntry(settings.LOG_FILE.key, "false", "RABBITMQ_LOGS"))
+        found.append(ConfigEntry(log_settings.CONSOLE.key, "true", "RABBITMQ_LOGS"))
+        found.append(ConfigEntry(log_settings.FILE.key, "false", "RABBITMQ_LOGS"))
     elif file:
         found += _log_file("RABBITMQ_LOGS", Path(file).absolute())
     return found

@@ -1,9 +1,10 @@
 """The types of declared settings, and the groups of keys that several ports have in common."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from warren.limits_http import HTTP_HEADERS_S, HTTP_IDLE_S, HTTP_STALLED_S
 from warren.node.values import boolean, choice, integer, text, unless
@@ -23,13 +24,53 @@ class Setting(Struct, Generic[Value], frozen=True):
     is_secret: bool = False
 
 
+class NoEffect(Struct, frozen=True):
+    """An attribute that is accepted without effect, and why."""
+
+    reason: str
+
+
 class Family(Struct, Generic[Value], frozen=True):
-    """Keys with a common prefix: `key.name = value`; `key = none` removes the default entries."""
+    """Keys with a common prefix: `key.name = value`; `key = none` removes the default entries.
+
+    With `attributes`, each name is that of a group and of one of them: `key.group.attribute = value`. An
+    attribute that ends with a dot is followed by a name of its own.
+    """
 
     key: str
     default: dict[str, Value]
     parse: Callable[[str], Value]
     reason: str
+    attributes: Mapping[str, Callable[[str], object] | NoEffect] = field(default_factory=dict)
+    # Attributes whose values are masked wherever settings are shown.
+    secrets: frozenset[str] = frozenset()
+
+
+class GroupKey(Struct, frozen=True):
+    """The parts of a name in a family with attributes."""
+
+    group: str
+    attribute: str
+    # What follows an attribute that ends with a dot.
+    rest: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name, with dots between its parts."""
+        return f"{self.group}.{self.attribute}{self.rest}"
+
+
+def group_key(family: Family[Value], name: str) -> GroupKey | None:
+    """The parts of `name`; None if it has no attribute of `family`.
+
+    Environment variables have an underscore in place of each dot.
+    """
+    for attribute in sorted(family.attributes, key=len, reverse=True):
+        written = re.sub(r"[._]", "[._]", attribute) + (".+" if attribute.endswith(".") else "")
+        found = re.fullmatch(rf"(?P<group>.+?)[._](?P<attribute>{written})", name)
+        if found:
+            return GroupKey(found["group"], attribute, found["attribute"][len(attribute) :])
+    return None
 
 
 class SocketKeys(Struct, frozen=True):

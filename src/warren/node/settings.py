@@ -1,14 +1,13 @@
 """The settings of a node, each declared once: its key, its default, how it is parsed, and its description.
 
-The keys are RabbitMQ's wherever it has one. `cluster_settings.py` has those of a cluster, `all_settings.py`
-all, and `no_effect.py` lists keys that are only accepted. Each description stands alone: the settings
-reference and `warren serve --help-all` show it without the others.
+The keys are RabbitMQ's wherever it has one. `oauth2_settings.py` has those of OAuth 2, `cluster_settings.py`
+those of a cluster, `all_settings.py` all, and `no_effect.py` lists keys that are only accepted. Each
+description stands alone: the settings reference and `warren serve --help-all` show it without the others.
 """
 
 from warren import limits
 from warren.access.authenticate import BackendKind
 from warren.access.passwords import ARGON2ID, NEW_HASHES
-from warren.access.tokens import ALGORITHMS, SHARED_ALGORITHMS
 from warren.node.setting_types import (
     Family,
     Setting,
@@ -17,7 +16,6 @@ from warren.node.setting_types import (
     tls_keys,
 )
 from warren.node.values import (
-    LEVELS,
     Address,
     address,
     boolean,
@@ -25,7 +23,6 @@ from warren.node.values import (
     fraction,
     integer,
     node_name,
-    rotation_date,
     size,
     text,
     text_or_none,
@@ -40,7 +37,6 @@ _LOGIN_SOURCES = {source.value: source for source in LoginFrom} | {
 
 _SOURCES = {name: one for one in BackendKind for name in (one.value, f"rabbit_auth_backend_{one.value}")}
 _BINDS = choice({name: name for name in ("as_user", "anon")})
-_FORMATTERS = {name: name for name in ("plaintext", "json")}
 
 # --- listeners ----------------------------------------------------------------------------------
 TCP = Family(
@@ -257,8 +253,8 @@ LOOPBACK_USERS = Family(
 BACKENDS: Family[BackendKind | None] = Family(
     "auth_backends", {"1": BackendKind.INTERNAL},
     choice({**_SOURCES, "cache": None, "rabbit_auth_backend_cache": None}),
-    "authentication and authorization backends, tried in order: `internal`, `ldap`, `oauth2` or `cache`; "
-    "`auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
+    "authentication and authorization backends, tried in order: `internal`, `ldap`, `oauth2`, `http` or "
+    "`cache`; `auth_backends.1.authn` and `auth_backends.1.authz` choose one for each",
 )  # fmt: skip
 PASSWORD_HASHING = Setting(
     "password_hashing_module", ARGON2ID, choice(dict(zip(NEW_HASHES, NEW_HASHES, strict=True))),
@@ -273,75 +269,23 @@ LOGIN_DELAY = Setting(
     "login_failures.delay_max", limits.LOGIN_DELAY_MS_MAX, _MS,
     "maximum delay in milliseconds of a login after too many failed ones",
 )  # fmt: skip
-OAUTH2_RESOURCE_SERVER = Setting(
-    "auth_oauth2.resource_server_id", "", text,
-    "identifier of this broker, such as `rabbitmq`: the audience (`aud`) of tokens and the default prefix "
-    "of scopes",
-)  # fmt: skip
-OAUTH2_SCOPE_PREFIX = Setting(
-    "auth_oauth2.scope_prefix", "", text,
-    "prefix of scopes of this broker, such as `rabbitmq.`; unset: `auth_oauth2.resource_server_id` and `.`",
-)  # fmt: skip
-OAUTH2_VERIFY_AUDIENCE = Setting(
-    "auth_oauth2.verify_aud", True, boolean,
-    "require that the audience (`aud`) of a token contains `auth_oauth2.resource_server_id`",
-)  # fmt: skip
-OAUTH2_LIFETIME: Setting[int | None] = Setting(
-    "auth_oauth2.token_lifetime_max", limits.TOKEN_LIFETIME_S, unless(("infinity",), integer(1)),
-    "seconds for which a token without an expiry (`exp`) is valid from its issue (`iat`), or without that "
-    "from the login; `infinity`: for ever",
-)  # fmt: skip
-OAUTH2_NAME_CLAIMS: Family[str] = Family(
-    "auth_oauth2.preferred_username_claims", {}, text,
-    "claims of a token that have the user name, tried before `sub` and `client_id`: "
-    "`auth_oauth2.preferred_username_claims.1 = email`",
-)  # fmt: skip
-OAUTH2_ADDITIONAL_SCOPES = Setting(
-    "auth_oauth2.additional_scopes_key", "", text,
-    "claims of a token with further scopes, separated by spaces, such as `roles realm_access.roles`",
-)  # fmt: skip
-OAUTH2_SCOPE_ALIASES: Family[str] = Family(
-    "auth_oauth2.scope_aliases", {}, text,
-    "scopes, separated by spaces, that another scope stands for: "
-    "`auth_oauth2.scope_aliases.boss = rabbitmq.tag:administrator rabbitmq.read:*/*`",
-)  # fmt: skip
-OAUTH2_ALGORITHMS: Family[str] = Family(
-    "auth_oauth2.algorithms", {}, choice({name.lower(): name for name in (*ALGORITHMS, *SHARED_ALGORITHMS)}),
-    "accepted signature algorithms of tokens: `auth_oauth2.algorithms.1 = RS256`; "
-    "unset: all that use public keys",
-)  # fmt: skip
-OAUTH2_KEYS: Family[str] = Family(
-    "auth_oauth2.signing_keys", {}, text,
-    "PEM files of public keys by key id: `auth_oauth2.signing_keys.legacy = /etc/warren/legacy.pem`",
-)  # fmt: skip
-OAUTH2_DEFAULT_KEY = Setting(
-    "auth_oauth2.default_key", "", text,
-    "id of the key of `auth_oauth2.signing_keys` that verifies tokens without a key id (`kid`)",
-)  # fmt: skip
-OAUTH2_JWKS_URL = Setting(
-    "auth_oauth2.jwks_url", "", text,
-    "HTTPS address of the JSON Web Key Set of the identity provider, such as `https://id.example.org/keys`",
-)  # fmt: skip
-OAUTH2_JWKS_URI = Setting(
-    "auth_oauth2.jwks_uri", "", text,
-    "RabbitMQ 4's name of `auth_oauth2.jwks_url`, which it overrides",
-)  # fmt: skip
-OAUTH2_AUTHORITY_FILE = Setting(
-    "auth_oauth2.https.cacertfile", "", text,
-    "PEM file with the CA certificates that the server of the key set is verified against; "
-    "unset: those of the system",
-)  # fmt: skip
-OAUTH2_VERIFY = Setting(
-    "auth_oauth2.https.peer_verification", True, choice({"verify_peer": True, "verify_none": False}),
-    "`verify_peer` verifies the certificate of the server of the key set; `verify_none` does not",
-)  # fmt: skip
 CACHED_BACKEND = Setting(
     "auth_cache.cached_backend", BackendKind.LDAP, choice(_SOURCES),
     "backend whose answers are cached where `auth_backends` names `cache`",
 )  # fmt: skip
+CACHED_AUTHENTICATION: Setting[BackendKind | None] = Setting(
+    "auth_cache.cached_backend.authn", None, choice(_SOURCES),
+    "backend that authenticates users where `auth_backends` names `cache`; unset: "
+    "`auth_cache.cached_backend`",
+)  # fmt: skip
+CACHED_AUTHORIZATION: Setting[BackendKind | None] = Setting(
+    "auth_cache.cached_backend.authz", None, choice(_SOURCES),
+    "backend that authorizes users where `auth_backends` names `cache`; unset: the one that authenticates "
+    "them",
+)  # fmt: skip
 AUTH_CACHE_TTL = Setting(
     "auth_cache.cache_ttl", limits.LDAP_CACHE_MS, _MS,
-    "milliseconds for which a successful LDAP login is cached; 0: not cached",
+    "milliseconds for which a successful login at LDAP or a web server is cached; 0: not cached",
 )  # fmt: skip
 LDAP_SERVERS: Family[str] = Family(
     "auth_ldap.servers", {}, text,
@@ -470,92 +414,10 @@ DEFAULT_TAGS = Family(
     "default_user_tags", {"administrator": True}, boolean,
     "tags of `default_user`: `default_user_tags.monitoring = true`",
 )  # fmt: skip
-DEFINITIONS = Setting(
-    "load_definitions", "", text,
-    "JSON file of definitions, or directory of such files, imported at each start: "
-    "`/etc/warren/definitions.json`",
-)  # fmt: skip
-_OLD = "older name of `load_definitions`, which overrides it"
-DEFINITIONS_OLD = Setting("management.load_definitions", "", text, _OLD)
-DEFINITIONS_BACKEND = Setting("definitions.import_backend", "",
-    choice({"local_filesystem": "local_filesystem", "local": "local_filesystem"}),
-    "source of definitions: `local_filesystem` is the only one",
-)  # fmt: skip
-DEFINITIONS_PATH = Setting(
-    "definitions.local.path", "", text,
-    "another name of `load_definitions`, which overrides it: a file or directory of definitions to import",
-)  # fmt: skip
-SKIP_INVALID = Setting(
-    "definitions.skip_invalid", False, boolean,
-    "import the rest of a definitions file if entries cannot be declared, which the log names",
-)  # fmt: skip
 CLUSTER_NAME = Setting(
     "cluster_name", "", text,
     "cluster name shown to clients and in the web interface; unset: the name of the node",
 )  # fmt: skip
-
-# --- log --------------------------------------------------------------------------------------
-LOG_CONSOLE = Setting("log.console", True, boolean, "write the log to standard error")
-LOG_CONSOLE_LEVEL = Setting(
-    "log.console.level", "", choice(LEVELS),
-    "minimum level of log messages on standard error: `debug`, `info`, `warning`, `error`, `critical` or "
-    "`none`; unset: `log.default.level`",
-)  # fmt: skip
-LOG_LEVEL = Setting(
-    "log.default.level", "INFO", choice(LEVELS),
-    "minimum level of log messages: `debug`, `info`, `warning`, `error`, `critical` or `none`",
-)  # fmt: skip
-LOG_CONSOLE_FORMATTER = Setting(
-    "log.console.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages on standard error: `plaintext`, or `json` for one JSON object per line",
-)  # fmt: skip
-LOG_AUDIT_LEVEL = Setting(
-    "log.audit.level", "", choice(LEVELS),
-    "minimum level of the audit log (which user changed what); unset: `log.default.level`",
-)  # fmt: skip
-LOG_CONNECTION_LEVEL = Setting(
-    "log.connection.level", "", choice(LEVELS),
-    "minimum level of log messages about connections; unset: `log.default.level`",
-)  # fmt: skip
-LOG_CHANNEL_LEVEL = Setting(
-    "log.channel.level", "", choice(LEVELS),
-    "minimum level of log messages about channel errors; unset: `log.default.level`",
-)  # fmt: skip
-LOG_FILE = Setting(
-    "log.file", "", text, "name of the log file in `log.dir`, such as `warren.log`; `false`: no file"
-)
-LOG_FILE_LEVEL = Setting(
-    "log.file.level", "", choice(LEVELS),
-    "minimum level of log messages in the log file; unset: `log.default.level`",
-)  # fmt: skip
-LOG_FILE_FORMATTER = Setting(
-    "log.file.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages in the log file: `plaintext`, or `json` for one JSON object per line",
-)  # fmt: skip
-LOG_ROTATION_SIZE: Setting[int | None] = Setting(
-    "log.file.rotation.size", None, size,
-    "size in bytes at which the log file is rotated, such as `10485760` or `10MiB`; unset: no limit",
-)  # fmt: skip
-LOG_ROTATION_DATE = Setting(
-    "log.file.rotation.date", "", rotation_date,
-    "time at which the log file is rotated: `$D0` (daily at midnight), `$W5D16` (Fridays at 16:00), "
-    "`$M1D2` (first of the month at 2:00)",
-)  # fmt: skip
-LOG_ROTATION_COUNT = Setting(
-    "log.file.rotation.count", 0, integer(0, 1000), "number of rotated log files that are kept"
-)
-LOG_EXCHANGE = Setting(
-    "log.exchange", False, boolean, "publish log messages to the exchange `amq.rabbitmq.log`"
-)
-LOG_EXCHANGE_LEVEL = Setting(
-    "log.exchange.level", "", choice(LEVELS),
-    "minimum level of log messages published to `amq.rabbitmq.log`; unset: `log.default.level`",
-)  # fmt: skip
-LOG_EXCHANGE_FORMATTER = Setting(
-    "log.exchange.formatter", "plaintext", choice(_FORMATTERS),
-    "format of log messages published to `amq.rabbitmq.log`: `plaintext`, or `json`",
-)  # fmt: skip
-LOG_DIRECTORY = Setting("log.dir", "", text, "directory of the log file, such as `/var/log/warren`")
 
 # --- events ---------------------------------------------------------------------------------
 EVENT_VHOST = Setting(

@@ -8,6 +8,7 @@ USERS: Family[str] = Family(
     "users who get permissions in each new virtual host whose name matches "
     "`default_users.NAME.vhost_pattern`, and are created if they do not exist: `.password`, `.tags`, "
     "`.configure`, `.write` and `.read`",
+    secrets=frozenset(("password",)),
 )  # fmt: skip
 POLICIES: Family[str] = Family(
     "default_policies", {}, text,

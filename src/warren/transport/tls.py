@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from warren.transport.certificate_expiry import expiry_ms
 from warren.transport.certificates import LoginFrom, login_name
+from warren.transport.revocation import RevocationCheck, check_revocation, revocation_files
 
 logger = logging.getLogger("warren.tls")
 
@@ -53,6 +54,9 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...] = ("tlsv1.2", "tlsv1.3")
     ciphers: tuple[str, ...] = ()
     is_own_cipher_order: bool = True
+    revocation_check: RevocationCheck = RevocationCheck.NONE
+    # Directories with lists of revoked certificates.
+    revocation_directories: tuple[str, ...] = ()
     login_from: LoginFrom = LoginFrom.DISTINGUISHED_NAME
     login_san_type: str = "dns"
     login_san_index: int = 0
@@ -169,7 +173,10 @@ class Tls:
         )
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:
-        return [_stamp(name) for name in self._files]
+        lists: list[str] = []
+        with suppress(OSError):
+            lists = revocation_files(self._settings.revocation_directories)
+        return [_stamp(name) for name in (*self._files, *lists)]
 
 
 def _file_names(settings: TlsSettings) -> tuple[str, ...]:
@@ -204,6 +211,11 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     except (ssl.SSLError, OSError) as error:
         names = ", ".join(repr(name) for name in _file_names(settings) if name)
         raise TlsError(f"cannot use {names}: {error}") from error
+    if settings.revocation_check is not RevocationCheck.NONE:
+        try:
+            check_revocation(context, settings.revocation_directories, settings.revocation_check)
+        except OSError as error:
+            raise TlsError(f"{settings.prefix}.crl_sources: {error}") from error
     if settings.is_peer_verified:
         context.verify_mode = ssl.CERT_REQUIRED if settings.is_certificate_required else ssl.CERT_OPTIONAL
     return context

@@ -81,6 +81,7 @@ def check_document(
     vhost: str | None = None,
     user: str = IMPORTER,
     owner: str = "",
+    default_type: str = "",
 ) -> CheckedDefinitions:
     """Read and check all entries of `document`, as `import_commands` and `check_definitions` do.
 
@@ -89,7 +90,7 @@ def check_document(
     """
     unread: list[str] = []
     read = import_commands(document, hash_password, vhost=vhost, user=user, left_out=unread)
-    found = check_definitions(read, metadata, owner=owner)
+    found = check_definitions(read, metadata, owner=owner, default_type=default_type)
     commands, left_out, refused = [], [*unread, *found.left_out], [*found.refused]
     rehearsal = ImportRehearsal(metadata)
     for command in found.commands:
@@ -103,23 +104,24 @@ def check_document(
 
 
 def check_definitions(
-    commands: Iterable[MetadataCommand], metadata: Metadata, *, owner: str = ""
+    commands: Iterable[MetadataCommand], metadata: Metadata, *, owner: str = "", default_type: str = ""
 ) -> CheckedDefinitions:
     """Check `commands`; bindings that cannot be are skipped, as in RabbitMQ, with a warning.
 
     The user `owner` gets all permissions in each virtual host that the document creates, which it may
-    restrict; a queue gets the default type of its virtual host, as if it were declared. Left out are
-    exchanges and queues that are invalid anywhere, and what RabbitMQ accepts and Warren does not: regular
-    expressions that are too costly.
+    restrict; a queue gets the default type of its virtual host, or else `default_type`, as if it were
+    declared. Left out are exchanges and queues that are invalid anywhere, and what RabbitMQ accepts and
+    Warren does not: regular expressions that are too costly.
     """
-    return _Check(metadata, owner).checked(commands)
+    return _Check(metadata, owner, default_type).checked(commands)
 
 
 class _Check:
     """What the commands that were checked so far will make."""
 
-    def __init__(self, metadata: Metadata, owner: str) -> None:
+    def __init__(self, metadata: Metadata, owner: str, default_type: str) -> None:
         self._metadata = metadata
+        self._default_type = default_type
         self._owner = owner if owner in metadata.users.by_name else ""
         self._found = CheckedDefinitions([], [], [], [])
         self._exchanges: dict[tuple[str, str], tuple[str, dict[str, Value]]] = {}
@@ -178,7 +180,7 @@ class _Check:
     def _with_default_type(self, command: DeclareQueue) -> DeclareQueue:
         vhost = self._metadata.vhost(command.vhost)
         existing = None if vhost is None else vhost.topology.queues.get(command.name)
-        default = self._default_types.get(command.vhost)
+        default = self._default_types.get(command.vhost) or self._default_type or None
         # A queue that exists stays as it is.
         if existing is not None and existing.arguments.get(QUEUE_TYPE) != default:
             return command

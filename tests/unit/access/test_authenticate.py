@@ -249,6 +249,27 @@ def test_tags_come_from_the_authorization_backend() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "password", "is_in"),
+    [("u", "right", True), ("u", "wrong", False), ("stranger", "right", False), ("u", "", False)],
+)
+def test_a_web_server_decides_the_logins_of_users_of_the_broker(
+    name: str, password: str, is_in: bool
+) -> None:
+    async def is_right(name: str, password: str) -> bool:
+        return password == "right"
+
+    harness = with_directory(FakeDirectory(), Backend(BackendKind.HTTP, BackendKind.INTERNAL))
+    dependencies = replace(harness.authenticator._dependencies, web_login=is_right)
+    found = Authenticator(harness.authenticator._metadata, harness.authenticator._settings, dependencies)
+    response = plain(name, password)
+    if is_in:
+        assert finished(found.authenticate("PLAIN", response, HERE)).tags == ("administrator",)
+    else:
+        with pytest.raises(LoginRefused):
+            finished(found.authenticate("PLAIN", response, HERE))
+
+
 def test_an_unavailable_directory_refuses_logins_without_delaying_them() -> None:
     asked = FakeDirectory(DirectoryUnavailable("it is down"))
     harness = with_directory(asked, LDAP, INTERNAL)

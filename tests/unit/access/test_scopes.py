@@ -2,8 +2,9 @@
 
 import pytest
 
-from warren.access.scopes import Scopes
+from warren.access.scopes import Scopes, ScopeSyntax
 from warren.limits import TOKEN_SCOPES_MAX
+from warren.limits_access import SCOPE_PATTERN_SIZE_MAX
 from warren.metadata.permissions import Permission
 from warren.model.patterns import matches
 
@@ -79,3 +80,55 @@ def test_variables_are_not_expanded_in_scopes() -> None:
 def test_scopes_beyond_the_bound_are_ignored() -> None:
     scopes = Scopes([*(f"read:v/q{number}" for number in range(TOKEN_SCOPES_MAX)), "read:w/q"])
     assert scopes.permission("w") is None
+
+
+@pytest.mark.parametrize(
+    ("words", "vhost", "name", "expected"),
+    [
+        (["read:v/q[0-9]"], "v", "q1", "r"),
+        (["read:v/q[0-9]"], "v", "q12", ""),
+        (["read:v/q[0-9]"], "v", "aq1", ""),
+        (["read:v|w/.*"], "w", "any", "r"),
+        (["read:v|w/.*"], "vw", "any", "none"),
+        (["read:v/a|b", "write:v/b"], "v", "b", "wr"),
+        (["read:.*/%2F"], "v", "%2F", "r"),
+        (["read:.*/(?!secret).*"], "v", "secret-1", ""),
+        (["read:v/(a)\\1", "read:v/(b)\\1"], "v", "bb", "r"),
+        (["read:v/(a)\\1", "read:v/(b)\\1"], "v", "aab", ""),
+        (["read:v/a{2}"], "v", "aa", "r"),
+        # What is no regular expression, or refused in one, grants nothing, and takes nothing from the others.
+        (["read:v/q)|(?:.*", "read:v/ok"], "v", "other", ""),
+        (["read:v/\\Qq", "read:v/ok"], "v", "ok", "r"),
+        (["read:v/(q", "read:v/ok"], "v", "ok", "r"),
+        (["read:v/(?i)q", "read:v/ok"], "v", "Q", ""),
+        (["read:v/(?<n>q)", "read:v/(?<n>ok)"], "v", "q", "none"),
+        (["read:v/(*ACCEPT)q"], "v", "q", "none"),
+        (["read:v/(?#x)q"], "v", "q", "none"),
+        (["read:v/" + "q" * (SCOPE_PATTERN_SIZE_MAX + 1)], "v", "q", "none"),
+        (["read:v/q"], "v", "q\n", ""),
+    ],
+)
+def test_a_scope_may_consist_of_regular_expressions_of_whole_texts(
+    words: list[str], vhost: str, name: str, expected: str
+) -> None:
+    assert allowed(Scopes(words, ScopeSyntax.REGEX), vhost, name) == expected
+
+
+@pytest.mark.parametrize("syntax", ScopeSyntax)
+def test_the_virtual_host_and_claims_replace_their_names_in_braces(syntax: ScopeSyntax) -> None:
+    claims = {"sub": "a.*", "list": ["x"]}
+    words = ["read:t-{sub}/q", "read:v/{vhost}-{sub}", "write:v/{list}", "write:v/{other}"]
+    scopes = Scopes(words, syntax, claims)
+    assert allowed(scopes, "t-a.*", "q") == "r"
+    assert allowed(scopes, "t-abc", "q") == "none"
+    assert allowed(scopes, "v", "v-a.*") == "r"
+    assert allowed(scopes, "v", "v-abc") == ""
+    assert allowed(scopes, "v", "x") == ""
+    topics = Scopes(["write:v/x/{vhost}.{sub}"], syntax, claims).topic_permission("v", "x")
+    assert [key for key in ("v.a.*", "v.abc") if matches(topics.write, key)] == ["v.a.*"]
+
+
+def test_a_regular_expression_has_no_variables_of_topic_permissions() -> None:
+    topics = Scopes(["write:v/x/{username}"], ScopeSyntax.REGEX).topic_permission("v", "x")
+    assert "{username}" not in topics.write.replace("\\{username}", "")
+    assert matches(topics.write, "{username}")

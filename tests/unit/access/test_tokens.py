@@ -11,8 +11,11 @@ from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 from tests.unit.access.dependencies import finished
 
 from warren.access.grants import TokenUser
-from warren.access.tokens import TokenRefused, TokenSettings, TokenVerifier, is_like_token
+from warren.access.scopes import ScopeSyntax
+from warren.access.token_claims import ClaimSettings, scopes_in
+from warren.access.tokens import ResourceServer, TokenRefused, TokenSettings, TokenVerifier, is_like_token
 from warren.limits import TOKEN_SIZE_MAX, TOKEN_SKEW_MS
+from warren.model.patterns import matches
 
 NOW = 1_000_000_000
 RSA = RSAKey.generate_key(2048)
@@ -25,11 +28,21 @@ KEYS: Mapping[str, Key] = {
 CLAIMS = {"sub": "alice", "aud": ["rabbitmq", "other"], "scope": "rabbitmq.read:v/q other.read:v/x"}
 
 
-def tokens(**settings: object) -> TokenVerifier:
-    async def key(identifier: str | None) -> Key | None:
-        return KEYS.get(identifier or "rsa")
+async def key_of(identifier: str | None) -> Key | None:
+    return KEYS.get(identifier or "rsa")
 
-    return TokenVerifier(TokenSettings(resource_server_id="rabbitmq", **settings), key, lambda: NOW)
+
+async def no_key(identifier: str | None) -> Key | None:
+    return None
+
+
+def tokens(**settings: object) -> TokenVerifier:
+    server = TokenSettings(resource_server_id="rabbitmq", **settings)
+    return TokenVerifier([ResourceServer(server, key_of)], lambda: NOW)
+
+
+def servers(*found: TokenSettings) -> TokenVerifier:
+    return TokenVerifier([ResourceServer(server, key_of) for server in found], lambda: NOW)
 
 
 def signed(claims: Mapping[str, object] = CLAIMS, *, algorithm: str = "RS256", key: str = "rsa") -> str:
@@ -91,6 +104,7 @@ def unsigned(algorithm: str) -> str:
         unsigned("none"),
         unsigned("None"),
         unsigned("RS256"),
+        f"{encoded({'alg': 'RS256', 'kid': 'rsa'})}.{urlsafe_b64encode(b'[' * 9_000).decode()}.AAAA",
     ],
 )
 def test_a_token_not_signed_by_a_known_key_is_refused(token: str) -> None:
@@ -124,6 +138,89 @@ def test_a_token_for_another_audience_is_refused(audience: object) -> None:
     token = signed({**CLAIMS, "aud": audience})
     assert refusal(token) == "its audience does not include 'rabbitmq'"
     assert read(token, verifies_audience=False).name == "alice"
+
+
+FIRST = TokenSettings(resource_server_id="first")
+SECOND = TokenSettings(resource_server_id="second", name_claims=("email",))
+
+
+def test_a_token_is_read_as_the_resource_server_in_its_audience_says() -> None:
+    claims = {"sub": "alice", "email": "a@example.org", "scope": "first.tag:management second.tag:monitoring"}
+    both = servers(FIRST, SECOND)
+    read_by = {
+        audience: finished(both.user_of(signed({**claims, "aud": ["x", audience]})))
+        for audience in ("first", "second")
+    }
+    assert [(user.name, user.tags) for user in read_by.values()] == [
+        ("alice", ("management",)),
+        ("a@example.org", ("monitoring",)),
+    ]
+
+
+def test_a_token_is_verified_with_the_keys_of_the_provider_of_its_resource_server() -> None:
+    both = TokenVerifier([ResourceServer(FIRST, key_of), ResourceServer(SECOND, no_key)], lambda: NOW)
+    assert finished(both.user_of(signed({"sub": "a", "aud": "first"}))).name == "a"
+    with pytest.raises(TokenRefused, match="there is no key"):
+        finished(both.user_of(signed({"sub": "a", "aud": "second"})))
+
+
+def test_a_token_for_several_resource_servers_of_the_broker_is_refused() -> None:
+    with pytest.raises(TokenRefused, match="several resource servers of this broker"):
+        finished(servers(FIRST, SECOND).user_of(signed({"sub": "a", "aud": ["first", "second"]})))
+
+
+@pytest.mark.parametrize("audience", [None, "other"])
+def test_a_token_without_a_known_audience_is_for_the_only_server_that_needs_none(audience: object) -> None:
+    token = signed({"sub": "a", "aud": audience})
+    unchecked = [
+        TokenSettings(resource_server_id=name, verifies_audience=False, scope_prefix="") for name in "ab"
+    ]
+    assert finished(servers(FIRST, unchecked[0]).user_of(token)).name == "a"
+    with pytest.raises(TokenRefused, match="does not say which of several resource servers"):
+        finished(servers(FIRST, *unchecked).user_of(token))
+    with pytest.raises(TokenRefused, match="does not include 'first' or 'second'"):
+        finished(servers(FIRST, SECOND).user_of(token))
+
+
+def test_a_token_without_an_expiry_is_refused_if_one_is_required() -> None:
+    assert refusal(signed(), requires_expiry=True) == "it has no expiry"
+    assert read(signed({**CLAIMS, "exp": NOW / 1000 + 1}), requires_expiry=True).name == "alice"
+
+
+def test_scopes_may_be_regular_expressions_with_claims_in_them() -> None:
+    scope = "rabbitmq.read:v[0-9]/{sub}-(?:in|out) rabbitmq.read:{vhost}/own"
+    holder = read(signed({**CLAIMS, "scope": scope}), scope_syntax=ScopeSyntax.REGEX)
+    permission = holder.grants.permission("v1")
+    assert permission is not None
+    names = ("alice-in", "alice-out", "alice-on", "own", "xalice-in")
+    assert [name for name in names if matches(permission.read, name)] == ["alice-in", "alice-out", "own"]
+
+
+DETAIL = {"type": "broker", "actions": ["read", "configure", "delete"], "locations": ["cluster:rabbit*"]}
+
+
+@pytest.mark.parametrize(
+    ("detail", "scopes"),
+    [
+        ({}, ["read:*/*/*", "configure:*/*/*"]),
+        ({"type": "other"}, []),
+        ({"actions": "write", "locations": "cluster:*/vhost:v%2F/queue:q"}, ["write:v%2F/q/*"]),
+        ({"actions": ["read"], "locations": ["cluster:rabbitmq/exchange:x/routing-key:k"]}, ["read:*/x/k"]),
+        ({"actions": ["read"], "locations": ["cluster:rabbitmq/exchange:x/queue:x"]}, ["read:*/x/*"]),
+        ({"locations": ["cluster:rabbitmq/exchange:x/queue:q"]}, []),
+        ({"locations": ["cluster:other", "vhost:v", "", "cluster"]}, []),
+        ({"actions": ["administrator", "root"]}, ["tag:administrator"]),
+        ({"actions": None, "locations": 5}, []),
+        ({"locations": [5, None]}, []),
+    ],
+)
+def test_details_of_authorization_are_scopes(detail: dict[str, object], scopes: list[str]) -> None:
+    settings = ClaimSettings(resource_server_id="rabbitmq", resource_server_type="broker")
+    assert scopes_in({"authorization_details": [7, {**DETAIL, **detail}]}, settings) == scopes
+
+
+def test_details_of_authorization_are_read_only_for_the_configured_type() -> None:
+    assert scopes_in({"authorization_details": [DETAIL]}, ClaimSettings(resource_server_id="rabbitmq")) == []
 
 
 @pytest.mark.parametrize("ends", [NOW / 1000 + 60, NOW // 1000 + 60])

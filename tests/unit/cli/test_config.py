@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.unit.cli.test_setting_flags import member
 
 from warren.cli.config import config
 from warren.node import cluster_settings, settings, vhost_settings
@@ -96,7 +97,7 @@ def test_shown_defaults_are_a_valid_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_shown_settings_are_a_valid_file(tmp_path: Path, group: int) -> None:
     changed = {
-        setting.key + (".1" if isinstance(setting, Family) else ""): setting
+        setting.key + (f".{member(setting)}" if isinstance(setting, Family) else ""): setting
         for setting in ALL[group::GROUPS]
         if setting not in DEPENDENT
     }

@@ -13,7 +13,7 @@ from warren.cli.config import config
 from warren.cli.main import main
 from warren.cli.server import serve
 from warren.cli.setting_flags import FLAGS
-from warren.node import settings
+from warren.node import settings, values
 from warren.node.all_settings import ALL
 from warren.node.setting_types import Family, Setting
 
@@ -26,6 +26,12 @@ def rows(*arguments: str, **environment: str) -> dict[str, tuple[str | None, str
     result = show(*arguments, **environment)
     assert result.exit_code == 0, result.output
     return {row["key"]: (row["value"], row["origin"]) for row in json.loads(result.stdout)}
+
+
+def member(family: Family[object]) -> str:
+    """A name in `family`, with the first attribute of a group that is text."""
+    attribute = next((name for name, parse in family.attributes.items() if parse is values.text), "")
+    return f"1.{attribute}" if attribute else "1"
 
 
 def sample(setting: Setting[object] | Family[object]) -> str:
@@ -70,8 +76,9 @@ def test_a_flag_is_named_after_its_setting_and_sets_it(flag: str) -> None:
     setting = FLAGS[flag]
     value = sample(setting)
     if isinstance(setting, Family):
-        found = rows(flag, f"1={value}")
-        assert found[f"{setting.key}.1"][1] == flag
+        name = member(setting)
+        found = rows(flag, f"{name}={value}")
+        assert found[f"{setting.key}.{name}"][1] == flag
     else:
         found = rows(flag, value)
         assert found[setting.key][1] == flag

@@ -2,12 +2,13 @@
 
 import pytest
 
-from warren.access.authenticate import Authenticator
+from warren.access.authenticate import Authenticator, BackendKind
 from warren.metadata.machine import Metadata
-from warren.node.authentication import authenticator
+from warren.node.authentication import authenticator, backends, http_login
 from warren.node.config import Config
 from warren.node.config_file import ConfigEntry, ConfigError
 from warren.node.errors import BootRefused
+from warren.node.http_login import HttpLogin
 from warren.runtime.clock import Clock
 from warren.runtime.thread_pool import ThreadPool
 
@@ -28,10 +29,28 @@ def made(**entries: str) -> Authenticator:
         {"_1": "internal"},
         {"_1": "rabbit_auth_backend_internal", "_2": "oauth2"},
         {"_1_authn": "oauth2", "_1_authz": "internal"},
+        {"_1_authn": "rabbit_auth_backend_http", "_1_authz": "internal", "_2": "internal"},
     ],
 )
 def test_valid_backends_of_rabbitmq_are_accepted(entries: dict[str, str]) -> None:
     assert isinstance(made(**entries), Authenticator)
+
+
+@pytest.mark.parametrize(
+    ("cached", "expected"),
+    [
+        ({}, (BackendKind.LDAP, BackendKind.LDAP)),
+        ({"": "oauth2"}, (BackendKind.OAUTH2, BackendKind.OAUTH2)),
+        ({".authn": "http", ".authz": "internal"}, (BackendKind.HTTP, BackendKind.INTERNAL)),
+        ({"": "ldap", ".authz": "internal"}, (BackendKind.LDAP, BackendKind.INTERNAL)),
+    ],
+)
+def test_a_cached_backend_is_the_one_that_is_named(
+    cached: dict[str, str], expected: tuple[BackendKind, BackendKind]
+) -> None:
+    keys = {"auth_backends.1": "cache", **{f"auth_cache.cached_backend{key}": cached[key] for key in cached}}
+    found = backends(Config([ConfigEntry(key, value, "test") for key, value in keys.items()]))
+    assert [(one.authentication, one.authorization) for one in found] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -49,4 +68,21 @@ def test_inconsistent_backends_are_refused(entries: dict[str, str], text: str) -
 
 def test_an_unsupported_backend_is_refused_instead_of_skipped() -> None:
     with pytest.raises(ConfigError, match="must be one of"):
+        made(_1="amqp")
+    with pytest.raises(BootRefused, match=r"set auth_backends\.1\.authn = http and .*authz = internal"):
         made(_1="http")
+
+
+def test_a_web_server_is_asked_only_if_a_backend_is_one(caplog: pytest.LogCaptureFixture) -> None:
+    def login(**entries: str) -> HttpLogin | None:
+        keys = {key.replace("__", "."): value for key, value in entries.items()}
+        return http_login(Config([ConfigEntry(key, value, "x") for key, value in keys.items()]), Clock())
+
+    backends = {"auth_backends__1__authn": "http", "auth_backends__1__authz": "internal"}
+    assert login(auth_backends__1="internal") is None
+    assert login(**backends) is not None
+    assert "in clear text" not in caplog.text
+    assert login(**backends, auth_http__user_path="http://login.example.org/") is not None
+    assert "passwords are sent to http://login.example.org/ in clear text" in caplog.text
+    with pytest.raises(BootRefused, match=r"auth_http\.ssl_options: "):
+        login(**backends, auth_http__ssl_options__certfile="/nowhere.pem")

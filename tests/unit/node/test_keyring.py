@@ -9,6 +9,7 @@ from aiohttp import web
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
 from warren.limits import KEY_SET_INTERVAL_MS, KEY_SET_SIZE_MAX
+from warren.limits_access import DISCOVERY_LIFETIME_MS, DISCOVERY_SIZE_MAX
 from warren.node.errors import BootRefused
 from warren.node.keyring import Keyring, KeyringSettings
 
@@ -68,6 +69,9 @@ class Served:
         self.body = b""
         self.status = 200
         self.asked = 0
+        # What is served about the provider.
+        self.description = b""
+        self.discovered = 0
         self.clock = HandClock()
 
     async def answer(self, request: web.Request) -> web.Response:
@@ -77,15 +81,25 @@ class Served:
     def serve(self, *keys: RSAKey | ECKey) -> None:
         self.body = json.dumps(KeySet(list(keys)).as_dict(private=False)).encode()
 
+    async def describe(self, request: web.Request) -> web.Response:
+        self.discovered += 1
+        return web.Response(body=self.description)
+
     async def start(self) -> Keyring:
         app = web.Application()
         app.router.add_get("/keys", self.answer)
+        app.router.add_get("/about", self.describe)
         self.runner = web.AppRunner(app)
         await self.runner.setup()
         site = web.TCPSite(self.runner, "127.0.0.1", 0)
         await site.start()
-        port = self.runner.addresses[0][1]
-        return Keyring(KeyringSettings(url=f"http://127.0.0.1:{port}/keys"), self.clock)
+        self.url = f"http://127.0.0.1:{self.runner.addresses[0][1]}"
+        return Keyring(KeyringSettings(url=f"{self.url}/keys"), self.clock)
+
+    def discovering(self) -> Keyring:
+        """A keyring that knows only the provider."""
+        self.description = json.dumps({"issuer": self.url, "jwks_uri": f"{self.url}/keys"}).encode()
+        return Keyring(KeyringSettings(discovery_url=f"{self.url}/about"), self.clock)
 
 
 def test_concurrent_requests_share_one_answer_and_unknown_keys_are_fetched_at_intervals() -> None:
@@ -117,6 +131,7 @@ def test_concurrent_requests_share_one_answer_and_unknown_keys_are_fetched_at_in
         (200, b"<html>"),
         (200, b'{"keys": 5}'),
         (200, b"5"),
+        (200, b"[" * 50_000),
         (200, b'{"keys": [{"kty": "OKP", "crv": "X999", "x": "AAAA"}]}'),
         (200, b" " * (KEY_SET_SIZE_MAX + 1)),
     ],
@@ -152,3 +167,65 @@ def test_a_key_of_an_unknown_type_does_not_affect_the_others_of_its_set(unknown:
         await served.runner.cleanup()
 
     asyncio.run(work())
+
+
+def test_a_provider_tells_the_address_of_its_keys_once_an_hour() -> None:
+    async def work() -> None:
+        served = Served()
+        await served.start()
+        keyring = served.discovering()
+        served.serve(RSA)
+        assert await keyring.key("one") is not None
+        served.clock.at = KEY_SET_INTERVAL_MS
+        assert await keyring.key("stranger") is None
+        assert (served.discovered, served.asked) == (1, 2)
+        served.clock.at = DISCOVERY_LIFETIME_MS
+        assert await keyring.key("stranger") is None
+        assert (served.discovered, served.asked) == (2, 3)
+        await served.runner.cleanup()
+
+    asyncio.run(work())
+
+
+def test_a_provider_whose_keys_cannot_be_fetched_is_asked_again_where_they_are() -> None:
+    async def work() -> None:
+        served = Served()
+        await served.start()
+        keyring = served.discovering()
+        served.serve(RSA)
+        served.status = 404
+        assert await keyring.key("one") is None
+        served.status, served.clock.at = 200, KEY_SET_INTERVAL_MS
+        assert await keyring.key("one") is not None
+        assert served.discovered == 2
+        await served.runner.cleanup()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"jwks_uri": 5}',
+        b"[" * 50_000,
+        b'{"jwks_uri": "http://keys.example.org/"}',
+        b" " * (DISCOVERY_SIZE_MAX + 1),
+    ],
+)
+def test_a_provider_that_tells_no_usable_address_has_no_keys(
+    description: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        served = Served()
+        await served.start()
+        keyring = served.discovering()
+        served.description = description
+        assert await keyring.key("one") is None
+        assert (served.discovered, served.asked) == (1, 0)
+        await served.runner.cleanup()
+
+    asyncio.run(work())
+    assert "cannot fetch signing keys: " in caplog.text

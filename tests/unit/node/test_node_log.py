@@ -51,6 +51,43 @@ def test_a_category_has_its_own_level(tmp_path: Path) -> None:
     assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["node"]
 
 
+@pytest.mark.parametrize(
+    ("category", "name"),
+    [("connection", "connection"), ("user", "login"), ("user", "tokens"), ("federation", "federation")],
+)
+def test_a_category_may_have_a_file_of_its_own(tmp_path: Path, category: str, name: str) -> None:
+    keys = {f"log.{category}.file": "own.log", f"log.{category}.level": "warning"}
+    with log(tmp_path, keys) as started:
+        logging.getLogger(f"warren.{name}").info("no")
+        logging.getLogger(f"warren.{name}").warning("own")
+        logging.getLogger("warren.node").info("other")
+        (tmp_path / "own.log").rename(tmp_path / "old.log")
+        started.reopen()
+        logging.getLogger(f"warren.{name}").warning("later")
+    assert [line.rpartition(" ")[2] for line in written(tmp_path)] == ["other"]
+    lines = [
+        *(tmp_path / "old.log").read_text().splitlines(),
+        *(tmp_path / "own.log").read_text().splitlines(),
+    ]
+    assert [line.rpartition(" ")[2] for line in lines] == ["own", "later"]
+
+
+def test_the_file_of_a_category_follows_the_level_of_all_and_is_rotated(tmp_path: Path) -> None:
+    keys = {
+        "log.file": "false",
+        "log.user.file": "own.log",
+        "log.user.rotation.size": "1",
+        "log.user.rotation.count": "2",
+    }
+    with log(tmp_path, keys) as started:
+        logging.getLogger("warren.login").debug("no")
+        assert started.set_level("debug")
+        for text in ("one", "two"):
+            logging.getLogger("warren.login").debug("%s", text)
+    assert (tmp_path / "own.log").read_text().endswith("two\n")
+    assert (tmp_path / "own.log.0").read_text().endswith("one\n")
+
+
 def test_a_file_is_rotated_as_configured(tmp_path: Path) -> None:
     rotation = {"log.file.rotation.size": "10", "log.file.rotation.count": "1"}
     with log(tmp_path, rotation):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from warren.node import rabbitmq_environment, settings
+from warren.node import log_settings, rabbitmq_environment, settings
 from warren.node.config import Config, load
 from warren.node.config_file import ConfigError
 from warren.node.values import Address
@@ -119,11 +119,11 @@ def test_levels_and_outputs_of_the_log_are_taken_over(tmp_path: Path) -> None:
         "log.default.level = error\n", tmp_path,
         RABBITMQ_LOG="warning,connection=debug,+color", RABBITMQ_LOGS="/var/log/r/a.log",
     )  # fmt: skip
-    assert config.get(settings.LOG_LEVEL) == "WARNING"
+    assert config.get(log_settings.LEVEL) == "WARNING"
     assert config.given("log.connection.level") == "debug"
-    assert (config.get(settings.LOG_DIRECTORY), config.get(settings.LOG_FILE)) == ("/var/log/r", "a.log")
+    assert (config.get(log_settings.DIRECTORY), config.get(log_settings.FILE)) == ("/var/log/r", "a.log")
     assert load("", {"RABBITMQ_LOGS": "-"}).given("log.file") == "false"
-    assert load("", {"RABBITMQ_LOG_BASE": "/var/log/r"}).get(settings.LOG_FILE) == "warren.log"
+    assert load("", {"RABBITMQ_LOG_BASE": "/var/log/r"}).get(log_settings.FILE) == "warren.log"
 
 
 def test_certificates_of_the_image_open_the_ports_with_tls() -> None:

@@ -156,6 +156,28 @@ def test_a_queue_of_a_document_gets_the_default_type_of_its_virtual_host(live: L
     }
 
 
+def test_a_queue_of_a_document_gets_the_default_type_of_the_node_if_its_virtual_host_has_none(
+    live: LiveVhost,
+) -> None:
+    live.apply(DeclareQueue(vhost="v", name="old", durable=True))
+    commands: list[MetadataCommand] = [
+        PutVhost(name="w", default_queue_type="stream"),
+        DeclareQueue(vhost="w", name="other", durable=True),
+        DeclareQueue(vhost="v", name="old", durable=True),
+        DeclareQueue(vhost="v", name="new", durable=True),
+        DeclareQueue(vhost="v", name="transient"),
+    ]
+    found = check_definitions(commands, live.metadata, default_type="quorum").commands
+    assert {
+        one.name: one.arguments.get("x-queue-type") for one in found if isinstance(one, DeclareQueue)
+    } == {
+        "other": "stream",
+        "old": None,
+        "new": "quorum",
+        "transient": None,
+    }
+
+
 def test_who_imports_a_new_virtual_host_gets_permissions_there_which_the_document_may_restrict(
     live: LiveVhost,
 ) -> None:

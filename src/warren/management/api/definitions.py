@@ -166,6 +166,7 @@ def _checked(data: bytes, node: ManagedNode, vhost: str | None, owner: str) -> C
             vhost=vhost,
             user=parameter_user(ACTING_USER.get()),
             owner=owner,
+            default_type=node.default_queue_type,
         )
     except DefinitionsError as error:
         raise bad_request(str(error)) from None

@@ -260,7 +260,7 @@ def _parse_importable(
         user = parameter_user(ACTING_USER.get())
         unread: list[str] = []
         read = import_commands(document, node.hash_password, vhost=vhost, user=user, left_out=unread)
-        found = check_definitions(read, node.metadata, owner=owner)
+        found = check_definitions(read, node.metadata, owner=owner, default_type=node.default_queue_type)
         found.left_out[:0] = unread
     except DefinitionsError as error:
         raise bad_request(str(error)) from None

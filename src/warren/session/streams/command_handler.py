@@ -60,7 +60,11 @@ class StreamCommandHandler:
         self._outbox = outbox
         self.services = services
         self._authorizer = services.authorizer(login.account)
-        self._admin = StreamAdmin(services, Requester(self._authorizer, connection.owner))
+        self._admin = StreamAdmin(
+            services,
+            Requester(self._authorizer, connection.owner),
+            partitions_max=stream_server.settings.super_stream_partitions_max,
+        )
         self._handshake = handshake
         self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
         self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)

@@ -38,7 +38,7 @@ class StreamConnection(BaseConnection):
         self.command_handler: StreamCommandHandler | None = None
         self._stream_server = stream_server
         self._work = 0
-        self._reader = StreamFrameReader(limits.STREAM_FRAME_SIZE_HANDSHAKE)
+        self._reader = StreamFrameReader(stream_server.settings.frame_size_handshake)
         self._handshake = StreamHandshake(
             self.server.admission_control,
             peer,

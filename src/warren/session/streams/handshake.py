@@ -43,6 +43,9 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
     cluster_name: str
     frame_size_max: int = limits.STREAM_FRAME_SIZE_MAX
+    # Before the connection is open.
+    frame_size_handshake: int = limits.STREAM_FRAME_SIZE_HANDSHAKE
+    super_stream_partitions_max: int = limits.STREAM_NAMES_MAX
     heartbeat_s: int = limits.HEARTBEAT_S
     timeout_ms: int = limits.HANDSHAKE_MS
     # Empty and 0 advertise the address to which the client has connected.

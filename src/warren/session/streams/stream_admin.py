@@ -54,11 +54,12 @@ def code_of(error: AmqpError) -> ResponseCode:
 class StreamAdmin:
     """The streams of a virtual host, for one connection."""
 
-    __slots__ = ("_requester", "_services")
+    __slots__ = ("_partitions_max", "_requester", "_services")
 
-    def __init__(self, services: VhostServices, requester: Requester) -> None:
+    def __init__(self, services: VhostServices, requester: Requester, *, partitions_max: int) -> None:
         self._services = services
         self._requester = requester
+        self._partitions_max = partitions_max
 
     def find(self, name: str) -> StreamQueue:
         """Return the stream `name`; CommandRefused if there is none, or if another node has it."""
@@ -131,7 +132,7 @@ class StreamAdmin:
     ) -> None:
         """Create the streams `partitions`, and the exchange `name` that routes to each by its key."""
         is_odd = len(partitions) != len(keys) or len(set(partitions)) != len(partitions)
-        if not name or is_odd or not 0 < len(partitions) <= limits.STREAM_NAMES_MAX:
+        if not name or is_odd or not 0 < len(partitions) <= self._partitions_max:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED)
         taken = self._services.vhost.queues.keys() & set(partitions)
         if taken or name in self._services.vhost.router.exchanges:

@@ -81,6 +81,14 @@ def test_an_invalid_frame_during_the_handshake_closes_the_connection_without_an_
     assert client.connection.is_finished
 
 
+def test_the_frame_size_before_the_connection_is_open_is_configured() -> None:
+    node = Node(frame_size_handshake=5_000)
+    clients = {size: StreamClient(node) for size in (5_000, 5_001)}
+    for size, client in clients.items():
+        client.say(size.to_bytes(4, "big"))
+    assert [client.connection.is_finished for client in clients.values()] == [False, True]
+
+
 def test_a_frame_of_up_to_16_mib_is_accepted_whatever_was_negotiated(node: Node) -> None:
     for asked in (0, 5_000, 2_000_000):
         client = StreamClient(node)

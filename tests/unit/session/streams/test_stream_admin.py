@@ -110,6 +110,17 @@ def test_command_versions_are_listed_in_order(client: StreamClient) -> None:
     ]
 
 
+def test_a_super_stream_has_at_most_the_configured_number_of_partitions() -> None:
+    client = Node(super_stream_partitions_max=2).stream()
+
+    def made(*partitions: str) -> list[object]:
+        super_stream = commands.CreateSuperStream(f"of {len(partitions)}", partitions, partitions, {})
+        return list(client.ask(super_stream))
+
+    assert made("a", "b") == [(CommandKey.CREATE_SUPER_STREAM, ResponseCode.OK)]
+    assert made("c", "d", "e") == [(CommandKey.CREATE_SUPER_STREAM, ResponseCode.PRECONDITION_FAILED)]
+
+
 def test_a_super_stream_is_an_exchange_with_bound_partitions(node: Node, client: StreamClient) -> None:
     made = client.ask(commands.CreateSuperStream("super", ("b", "a"), ("k1", "k2"), {"max-age": "1h"}))
     assert made == [(CommandKey.CREATE_SUPER_STREAM, ResponseCode.OK)]
