@@ -19,7 +19,6 @@ from warren.cluster.groups.group_payloads import (
     IS_FORCED,
     IS_REJECTED,
     LEVEL_SHIFT,
-    MESSAGE_HEAD,
     NUMBER_END,
     POSITIONS,
     RUN,
@@ -48,10 +47,22 @@ from warren.model.message import (
     new_stored_message,
 )
 from warren.queues.quorum.batch_codec import QuorumFormatError, decode
-from warren.queues.quorum.raft_storage import QuorumPayload, QuorumSnapshot, decode_configuration
+from warren.queues.quorum.raft_storage import (
+    QuorumPayload,
+    QuorumSnapshot,
+    decode_configuration,
+    new_quorum_payload,
+)
 from warren.replication.raft.change import ChangeRefused, Configuration, decode_change
-from warren.replication.raft.raft_messages import Entry, EntryKind, MessageKind, RaftMessage, Snapshot
-from warren.store.group_record import PositionRun
+from warren.replication.raft.raft_messages import (
+    Entry,
+    EntryKind,
+    MessageKind,
+    RaftMessage,
+    Snapshot,
+    new_entry,
+)
+from warren.store.group_record import PositionRun, message_count_of, new_position_run
 from warren.wire.properties import PropertyScan, text_at
 
 _CONTENT_FLAGS = SAME_ADDRESS | SAME_PROPERTIES | SAME_PRIORITY | SAME_TIME | HAS_DIED
@@ -63,6 +74,12 @@ _APPEND = MessageKind.APPEND
 _SNAPSHOT = MessageKind.SNAPSHOT
 _PROPOSE = MessageKind.PROPOSE
 _NUMBER_END = NUMBER_END
+_LEVEL_SHIFT = LEVEL_SHIFT
+_POSITIONS = POSITIONS
+_POSITION_MAX = GROUP_POSITION_MAX
+_PRIORITY_MAX = QUORUM_PRIORITY_MAX
+_ENTRY_HEAD_SIZE = ENTRY_HEAD.size
+_RUN_SIZE = RUN.size
 _ABSENT = ABSENT
 _SAME_ADDRESS = SAME_ADDRESS
 _SAME_PROPERTIES = SAME_PROPERTIES
@@ -151,9 +168,8 @@ class RaftMessageReader:
     def place(self) -> tuple[int, int]:
         """A priority level, and a position in it."""
         key = self.number(8)
-        level, position = key >> LEVEL_SHIFT, key & POSITIONS
-        if level > QUORUM_PRIORITY_MAX or position > GROUP_POSITION_MAX:
-            raise PayloadError(f"a position of {key:#x}")
+        level, position = key >> _LEVEL_SHIFT, key & _POSITIONS
+        _check_place(key, level, position)
         return level, position
 
     def ends(self) -> dict[int, int]:
@@ -168,8 +184,9 @@ class RaftMessageReader:
 
     def message(self) -> tuple[int, RaftMessage]:
         """The next message, and the number of its group."""
-        group, kind, flags, to, sender, term = self.numbers(MESSAGE_HEAD)
-        if not group or not to or not sender or term >= NUMBER_END:
+        group, kind, flags = self.number(8), self.number(1), self.number(1)
+        to, sender, term = self.number(4), self.number(4), self.number(8)
+        if not group or not to or not sender or term >= _NUMBER_END:
             raise PayloadError(f"a message of replica {sender} to {to} of group {group} in term {term}")
         index = log_term = 0
         if flags & HAS_INDEX:
@@ -193,24 +210,25 @@ class RaftMessageReader:
 
     def _entries(self, first: int) -> tuple[Entry, ...]:
         count = self.number(4)
-        if not count or count > self.left // ENTRY_HEAD.size or first + count >= NUMBER_END:
+        if not count or count > self.left // _ENTRY_HEAD_SIZE or first + count >= _NUMBER_END:
             raise PayloadError(f"{count} entries from index {first} on in {self.left} bytes")
-        return tuple([self._entry(index) for index in range(first, first + count)])
+        return tuple([self._entry(first + place) for place in range(count)])
 
     def _entry(self, index: int) -> Entry:
-        term, kind, size, commands_size, run_count = self.numbers(ENTRY_HEAD)
+        term, kind, size = self.number(8), self.number(1), self.number(4)
+        commands_size, run_count = self.number(4), self.number(2)
         named = _ENTRY_KINDS.get(kind)
-        if not 0 < term < NUMBER_END or named is None:
+        if not 0 < term < _NUMBER_END or named is None:
             raise PayloadError(f"entry {index} of kind {kind} in term {term}")
-        if commands_size > GROUP_COMMANDS_SIZE_MAX or run_count * RUN.size > self.left:
+        if commands_size > GROUP_COMMANDS_SIZE_MAX or run_count * _RUN_SIZE > self.left:
             raise PayloadError(f"entry {index} with {run_count} runs and commands of {commands_size} bytes")
-        runs = tuple([self._run(index) for _ in range(run_count)])
+        runs = self._runs(index, run_count)
         commands = self.octets(commands_size)
         if named is _NORMAL and (runs or commands):
             payload = self._quorum_payload(index, runs, commands)
             if not size:
                 raise PayloadError(f"entry {index} has a payload, and no size")
-            return Entry(term, index, _NORMAL, payload, size=size)
+            return new_entry(term, index, payload, size)
         if runs:
             raise PayloadError(f"the change of members {index} has messages")
         if size != commands_size:
@@ -222,16 +240,20 @@ class RaftMessageReader:
                 raise PayloadError(f"entry {index}: {error}") from None
         return Entry(term, index, named, commands, size=size)
 
-    def _run(self, index: int) -> PositionRun:
-        level, first = self.place()
-        count = self.number(4)
-        if not count or first + count > GROUP_POSITION_MAX:
-            raise PayloadError(f"entry {index} has {count} messages from position {first} on")
-        return PositionRun(level, first, count)
+    def _runs(self, index: int, run_count: int) -> tuple[PositionRun, ...]:
+        found: list[PositionRun] = []
+        for _ in range(run_count):
+            key, count = self.number(8), self.number(4)
+            level, first = key >> _LEVEL_SHIFT, key & _POSITIONS
+            _check_place(key, level, first)
+            if not count or first + count > _POSITION_MAX:
+                raise PayloadError(f"entry {index} has {count} messages from position {first} on")
+            found.append(new_position_run(level, first, count))
+        return tuple(found)
 
     def _quorum_payload(self, index: int, runs: tuple[PositionRun, ...], commands: bytes) -> QuorumPayload:
         """The payload of an entry, with its messages; its commands are valid."""
-        count = sum(run.count for run in runs)
+        count = message_count_of(runs)
         if count > self.left:
             # Each of them has a byte at least.
             raise PayloadError(f"entry {index} has {count} messages in {self.left} bytes")
@@ -240,7 +262,10 @@ class RaftMessageReader:
         except QuorumFormatError as error:
             raise PayloadError(f"the commands of entry {index}: {error}") from None
         self.begin_contents()
-        payload = QuorumPayload(runs, commands, [self.content() for _ in range(count)])
+        messages = [self.content() for _ in range(count)]
+        payload: QuorumPayload = new_quorum_payload(runs, commands)
+        payload.messages = messages
+        payload.is_placed = False
         payload.batch = batch
         return payload
 
@@ -327,6 +352,12 @@ class RaftMessageReader:
             _check_expiration(text_at(properties, scan.expiration_at))
         self._flags = flags
         self._properties = properties
+
+
+def _check_place(key: int, level: int, position: int) -> None:
+    """PayloadError unless `key` is a `position` of a priority `level` that a group may have."""
+    if level > _PRIORITY_MAX or position > _POSITION_MAX:
+        raise PayloadError(f"a position of {key:#x}")
 
 
 def _kind(number: int) -> MessageKind:

@@ -1,20 +1,22 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from warren.cluster.groups.parted_channel cimport PartedChannel
 from warren.model.message cimport StoredMessage
 
 cdef int _BODY_ON_DISK
 
 @cython.final
 cdef class ReplicaOutbox:
-    cdef readonly object data
-    cdef readonly object control
+    cdef readonly PartedChannel data
+    cdef readonly PartedChannel control
     cdef list _held
     cdef object _data
     cdef dict _behind
     cdef Py_ssize_t _behind_count
     cdef int64_t _budget
     cdef dict _lost
+    cdef bint _is_writable
     cdef list _parts
     cdef Py_ssize_t _size
 

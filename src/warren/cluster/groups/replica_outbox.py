@@ -31,8 +31,8 @@ class ReplicaOutbox:
     """Messages of the Raft core for the replicas on one node."""
 
     __slots__ = (
-        "_behind", "_behind_count", "_budget", "_data", "_held", "_lost", "_parts", "_size", "control",
-        "data",
+        "_behind", "_behind_count", "_budget", "_data", "_held", "_is_writable", "_lost", "_parts", "_size",
+        "control", "data",
     )  # fmt: skip
 
     def __init__(self, find: Callable[[], NodeLink | None]) -> None:
@@ -52,6 +52,8 @@ class ReplicaOutbox:
         # The payload that is being filled.
         self._parts: list[bytes] = [_VERSION]
         self._size = 0
+        # True if the data connection took more when that was last looked at: only a payload changes that.
+        self._is_writable = False
 
     @property
     def waiting_count(self) -> int:
@@ -75,7 +77,8 @@ class ReplicaOutbox:
         self._flush_control()
         self._end_payload()
         self._budget = GROUP_READ_SIZE
-        while self._data and self.data.is_writable:
+        self._is_writable = self.data.is_writable
+        while self._data and self._is_writable:
             replica, message = self._data.popleft()
             waiting = self._behind.get(replica.number)
             if waiting is None and self._write(replica, message, encoded, False):
@@ -84,7 +87,7 @@ class ReplicaOutbox:
             self._behind_count += 1
         self._flush_behind(encoded)
         self._end_payload()
-        return bool(self._behind) and self.data.is_writable
+        return bool(self._behind) and self._is_writable
 
     def take_lost(self) -> list[tuple[GroupReplica, int]]:
         """What was dropped since the last call: a replica here, and the one that it was for."""
@@ -132,7 +135,7 @@ class ReplicaOutbox:
 
     def _flush_behind(self, encoded: EncodedEntries) -> None:
         """Send a message of each group whose messages are on the disk, as many as one turn may read."""
-        while self._behind and self._budget > 0 and self.data.is_writable:
+        while self._behind and self._budget > 0 and self._is_writable:
             for number in list(self._behind):
                 waiting = self._behind.pop(number)
                 replica, message = waiting.popleft()
@@ -141,7 +144,7 @@ class ReplicaOutbox:
                 if waiting:
                     # Behind the other groups.
                     self._behind[number] = waiting
-                if self._budget <= 0 or not self.data.is_writable:
+                if self._budget <= 0 or not self._is_writable:
                     return
 
     def _write(
@@ -196,6 +199,7 @@ class ReplicaOutbox:
         if self._size and self.data.is_writable:
             parts, self._parts, self._size = self._parts, [_VERSION], 0
             self.data.send(GroupPayload.MESSAGES, b"".join(parts))
+            self._is_writable = self.data.is_writable
 
 
 def _is_on_disk(content: StoredMessage | int | None) -> bool:

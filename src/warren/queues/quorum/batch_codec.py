@@ -28,6 +28,7 @@ from msgspec import Struct
 from warren.model.value import Value
 from warren.store.group_record import PositionRun, message_count_of
 from warren.store.packing import copied, put
+from warren.store.record import uint16, uint32, uint64
 
 VERSION = 3
 # Of commands with a RETREAT.
@@ -62,6 +63,9 @@ _SECTION_SIZE = _SECTION.size
 _ENQUEUE_SIZE = ENQUEUE_SIZE
 _REACH_SIZE = REACH_SIZE
 _SETTLE_SIZE = SETTLE_SIZE
+# By kind.
+_ITEM_SIZES = (0, *(layout.size for layout in _LAYOUTS.values()))
+_KINDS_END = len(_ITEM_SIZES)
 # A buffer for encoded commands, filled in and copied, if they are not larger.
 _COMMANDS = bytearray(1024)
 
@@ -349,28 +353,111 @@ def _held_row(run: HeldRun) -> tuple[int, ...]:
 def decode(commands: bytes, runs: tuple[PositionRun, ...]) -> QuorumBatch:
     """The payload of an entry with `commands` and messages at `runs`; QuorumFormatError if invalid."""
     batch = QuorumBatch(runs=runs)
-    for kind, rows in _rows(commands).items() if commands else ():
-        _take(batch, kind, rows)
+    if commands:
+        _take_sections(batch, commands)
     if not _divides(batch.enqueued, runs):
-        messages = sum(run.count for run in runs)
-        raise QuorumFormatError(1, f"{messages} messages, and numbers for another count")
+        raise QuorumFormatError(1, f"{message_count_of(runs)} messages, and numbers for another count")
     return batch
 
 
+def _take_sections(batch: QuorumBatch, commands: bytes) -> None:
+    """Set what `batch` has of each kind of command."""
+    data = commands
+    end = len(commands)
+    version = data[0]
+    hold_max = HOLD_MAX.get(VERSION if version == RETREAT_VERSION else version)
+    if hold_max is None:
+        raise QuorumFormatError(0, f"commands of version {version}, where 1 to {RETREAT_VERSION} are known")
+    at, before = 1, 0
+    while at < end:
+        if end - at < _SECTION_SIZE:
+            raise QuorumFormatError(at, "the commands end within a section")
+        kind, count = data[at], uint32(data, at + 1)
+        size = _item_size(kind, version)
+        if not size:
+            raise QuorumFormatError(at, f"unknown kind of command {kind}")
+        if kind <= before or not count:
+            raise QuorumFormatError(at, f"{count} commands of kind {kind} after those of kind {before}")
+        first = at + _SECTION_SIZE
+        at, before = first + count * size, kind
+        if at > end:
+            raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
+        # Most entries have these three and no other.
+        if kind == _ENQUEUE:
+            batch.enqueued = _enqueued(commands, first, count)
+        elif kind == _REACH:
+            batch.reaches = _reaches(commands, first, count)
+        elif kind == _SETTLE:
+            batch.settled = _settled(commands, first, count)
+        else:
+            layout = _UNTIMED_RETURN if size == _UNTIMED_RETURN.size else _LAYOUTS[kind]
+            rows = list(layout.iter_unpack(commands[first:at]))
+            _check(kind, rows, first, size, hold_max=hold_max)
+            _take(batch, kind, rows)
+    if not before:
+        raise QuorumFormatError(1, "no command")
+    if version == RETREAT_VERSION and before != _RETREAT:
+        raise QuorumFormatError(0, f"commands of version {version} without a retreat")
+
+
+def _item_size(kind: int, version: int) -> int:
+    """The bytes of an item of `kind` in commands of `version`; 0 for a kind that is not known there."""
+    if kind >= _KINDS_END or (kind == _RETREAT and version < RETREAT_VERSION):
+        return 0
+    if kind == _RETURN and version < TIMED_VERSION:
+        return _UNTIMED_RETURN.size
+    size: int = _ITEM_SIZES[kind]
+    return size
+
+
+def _enqueued(data: bytes, at: int, count: int) -> tuple[Enqueue, ...]:
+    found: list[Enqueue] = []
+    for _ in range(count):
+        messages = uint32(data, at + 18)
+        if not messages:
+            raise QuorumFormatError(at, "an empty run of numbers")
+        enqueuer = Enqueuer(uint16(data, at), uint64(data, at + 2))
+        found.append(new_enqueue(enqueuer, uint64(data, at + 10), messages))
+        at += _ENQUEUE_SIZE
+    return tuple(found)
+
+
+def _reaches(data: bytes, at: int, count: int) -> tuple[Reach, ...]:
+    found: list[Reach] = []
+    for _ in range(count):
+        key = uint64(data, at)
+        found.append(new_reach(key >> _LEVEL_SHIFT, key & _POSITIONS))
+        at += _REACH_SIZE
+    return tuple(found)
+
+
+def _settled(data: bytes, at: int, count: int) -> tuple[SettledRun, ...]:
+    found: list[SettledRun] = []
+    behind = 0
+    for _ in range(count):
+        key, messages = uint64(data, at), uint32(data, at + 8)
+        position = key & _POSITIONS
+        if not messages or position + messages > _POSITIONS:
+            raise QuorumFormatError(at, f"{messages} positions from {key:#x} on")
+        reason = _REASONS.get(data[at + 20])
+        if reason is None:
+            raise QuorumFormatError(at, f"unknown reason {data[at + 20]} for settling")
+        if key < behind:
+            raise QuorumFormatError(at, f"position {key:#x} is settled behind {behind:#x}")
+        behind = key + messages
+        run = new_settled_run(key >> _LEVEL_SHIFT, position, messages, uint64(data, at + 12))
+        run.reason = reason
+        found.append(run)
+        at += _SETTLE_SIZE
+    return tuple(found)
+
+
 def _take(batch: QuorumBatch, kind: int, rows: list[tuple[int, ...]]) -> None:
-    """Set what `batch` has of `kind`: its fields are `rows`."""
-    if kind == _ENQUEUE:
-        batch.enqueued = tuple([Enqueue(Enqueuer(row[0], row[1]), row[2], row[3]) for row in rows])
-    elif kind == _REACH:
-        batch.reaches = tuple([Reach(*_place(row[0])) for row in rows])
-    elif kind == _RETURN:
+    """Set what `batch` has of one of the other kinds: its fields are `rows`."""
+    if kind == _RETURN:
         batch.returned = tuple([ReturnedRun(*_place(key), *rest) for key, *rest in rows])
     elif kind == _HOLD:
         batch.held = tuple([HeldRun(*_place(row[0]), row[1], HoldReason(row[2])) for row in rows])
-    elif kind == _SETTLE:
-        batch.settled = tuple([
-            SettledRun(*_place(row[0]), row[1], size=row[2], reason=_REASONS[row[3]]) for row in rows
-        ])  # fmt: skip
     elif kind == _FORGET:
         batch.forgotten = tuple([Enqueuer(row[0], row[1]) for row in rows])
     else:
@@ -378,55 +465,16 @@ def _take(batch: QuorumBatch, kind: int, rows: list[tuple[int, ...]]) -> None:
         batch.retreats = tuple([Reach(*_place(row[0])) for row in rows])
 
 
-def _rows(commands: bytes) -> dict[int, list[tuple[int, ...]]]:
-    """The fields of all items, by kind."""
-    version = commands[0]
-    hold_max = HOLD_MAX.get(VERSION if version == RETREAT_VERSION else version)
-    if hold_max is None:
-        raise QuorumFormatError(0, f"commands of version {version}, where 1 to {RETREAT_VERSION} are known")
-    found: dict[int, list[tuple[int, ...]]] = {}
-    at, before = 1, 0
-    while at < len(commands):
-        if len(commands) - at < _SECTION.size:
-            raise QuorumFormatError(at, "the commands end within a section")
-        kind, count = _SECTION.unpack_from(commands, at)
-        layout = _UNTIMED_RETURN if kind == _RETURN and version < TIMED_VERSION else _LAYOUTS.get(kind)
-        if layout is None or (kind == _RETREAT and version < RETREAT_VERSION):
-            raise QuorumFormatError(at, f"unknown kind of command {kind}")
-        if kind <= before or not count:
-            raise QuorumFormatError(at, f"{count} commands of kind {kind} after those of kind {before}")
-        first = at + _SECTION.size
-        at, before = first + count * layout.size, kind
-        if at > len(commands):
-            raise QuorumFormatError(first, f"{count} commands of kind {kind} do not fit into the entry")
-        rows = found[kind] = list(layout.iter_unpack(commands[first:at]))
-        _check(kind, rows, first, layout.size, hold_max=hold_max)
-    if not found:
-        raise QuorumFormatError(1, "no command")
-    if version == RETREAT_VERSION and _RETREAT not in found:
-        raise QuorumFormatError(0, f"commands of version {version} without a retreat")
-    return found
-
-
 def _check(kind: int, rows: list[tuple[int, ...]], at: int, size: int, *, hold_max: int) -> None:
     """QuorumFormatError if one of `rows`, each of `size` from byte `at` on, is not what `kind` allows."""
-    behind = 0
     for index, row in enumerate(rows):
         reason = ""
-        if kind in (_RETURN, _HOLD, _SETTLE):
+        if kind in (_RETURN, _HOLD):
             key, count = row[:2]
             if not count or (key & _POSITIONS) + count > _POSITIONS:
                 reason = f"{count} positions from {key:#x} on"
             elif kind == _HOLD and row[2] > hold_max:
                 reason = f"unknown hold {row[2]}"
-            elif kind == _SETTLE:
-                if row[3] not in _REASONS:
-                    reason = f"unknown reason {row[3]} for settling"
-                elif key < behind:
-                    reason = f"position {key:#x} is settled behind {behind:#x}"
-                behind = key + count
-        elif kind == _ENQUEUE and not row[3]:
-            reason = "an empty run of numbers"
         if reason:
             raise QuorumFormatError(at + index * size, reason)
 

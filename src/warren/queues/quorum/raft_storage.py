@@ -219,8 +219,10 @@ class GroupStorage:
         ValueError if the messages of an entry are not those that were placed.
         """
         log, hard = self._log, ready.hard_state
-        if hard is not None and (hard.term, hard.vote) != (log.hard.term, log.hard.vote):
-            log.promise(hard.term, hard.vote)
+        if hard is not None:
+            promised = log.hard
+            if hard.term != promised.term or hard.vote != promised.vote:
+                log.promise(hard.term, hard.vote)
         if ready.snapshot is not None:
             self._replace(ready.snapshot)
         if ready.entries:

@@ -222,6 +222,8 @@ def _send_next(state: RaftState, peer: int, is_empty_allowed: bool) -> bool:
     if progress.is_paused:
         return False
     log = state.log
+    if not is_empty_allowed and progress.next > log.last_index():
+        return False
     previous = progress.next - 1
     term = log.term(previous)
     if term is None:
@@ -318,7 +320,8 @@ def handle_append_response(state: RaftState, message: RaftMessage) -> None:
         state.trace.event(TraceEvent.REPLICATION_RESUMED, peer, progress)
         progress.probe()
         progress.replicate()
-    is_new = maybe_commit(state)
+    # What is committed already says nothing new: usually that of the slowest member.
+    is_new = index > state.log.commit and maybe_commit(state)
     if not state.settings.tell_commit_later:
         if is_new:
             broadcast_appends(state)

@@ -1,3 +1,7 @@
+cimport cython
+
+from warren.replication.raft.member_progress cimport Progress
+from warren.replication.raft.quorum cimport majority_index
 from warren.replication.raft.raft_log cimport RaftLog
 
 cdef object _FOLLOWER
@@ -40,6 +44,7 @@ cdef class RaftState:
     cpdef acknowledge_own(self, long long index)
     cpdef list take_messages_after(self)
     cpdef set_progress(self, dict members)
+    @cython.locals(progress=dict, matches=list, its_progress=Progress)
     cpdef quorum_index(self)
     cpdef bint is_quorum_active(self) except -1
     cpdef bint is_promotable(self) except -1

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from warren.replication.raft.change import Configuration
 from warren.replication.raft.member_progress import InFlight, Progress
-from warren.replication.raft.quorum import VoteResult, joint_index, joint_vote
+from warren.replication.raft.quorum import VoteResult, joint_index, joint_vote, majority_index
 from warren.replication.raft.raft_log import RaftLog, RaftStorage
 from warren.replication.raft.raft_messages import NOBODY, HardState, MessageKind, RaftMessage
 from warren.replication.raft.raft_settings import RaftSettings
@@ -135,8 +135,12 @@ class RaftState:
     def quorum_index(self) -> int:
         """Return the highest index that is durable at a majority, or at both of them."""
         progress, configuration = self.progress, self.configuration
-        if len(configuration.voters) == 1 and not configuration.outgoing:
-            return progress[configuration.voters[0]].match
+        if not configuration.outgoing:
+            matches: list[int] = []
+            for voter in configuration.voters:
+                its_progress = progress[voter]
+                matches.append(its_progress.match)
+            return majority_index(matches)
         return joint_index(
             [progress[voter].match for voter in configuration.voters],
             [progress[voter].match for voter in configuration.outgoing],

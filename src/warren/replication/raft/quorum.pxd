@@ -1,0 +1,2 @@
+cpdef majority_index(matches)
+cpdef joint_index(matches, outgoing)
