@@ -90,11 +90,7 @@ WITH_CASES = ("clients", "clients-away", "fuzz")
 # Programs that select a part of their tests, and those that are given a seed number.
 DIVIDED, SEEDED = ("mutation", "clients", "clients-away", "fuzz"), ("kill", "power", "fuzz", "sanitize")
 # The arguments of pytest for suites that are not a directory.
-CHOSEN = {
-    **dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions")),
-    # Warren's answers are compared with recorded ones. `make oracle` runs RabbitMQ, too.
-    "oracle": ("tests/oracle", "-k", "not rabbitmq"),
-}
+CHOSEN = dict.fromkeys(SPARK_VERSIONS, ("tests/spark", "-m", "versions"))
 # Number of processes among which the modules of a suite are divided that would otherwise end last.
 WORKERS = {"unit": 2, "integration": 3, "oracle": 2}
 # The time limit of a test, and of one with Spark, which starts JVMs, unless it has its own.

@@ -262,7 +262,7 @@ def test_a_virtual_host_that_does_not_exist_is_named(place: Place) -> None:
 def test_a_name_that_is_unknown_is_named() -> None:
     async def work() -> None:
         async with dialing() as local:
-            reason = await local.refusal("amqp://nowhere.invalid")
+            reason = await local.refusal("amqp://guest:guest@nowhere.invalid")
             assert reason.startswith("name resolution of 'nowhere.invalid': "), reason
 
     run(work())
@@ -324,7 +324,7 @@ async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 def test_a_server_that_says_nothing_is_left_in_time(scheme: str, phase: str) -> None:
     async def work() -> None:
         async with dialing() as local, peer(silence) as port:
-            reason = await local.refusal(f"{scheme}://127.0.0.1:{port}?connection_timeout=300")
+            reason = await local.refusal(f"{scheme}://guest:guest@127.0.0.1:{port}?connection_timeout=300")
             assert reason.startswith(f"{phase} 127.0.0.1:{port}: no "), reason
             assert "300 ms" in reason
 
@@ -346,7 +346,7 @@ async def http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 def test_a_server_that_is_no_broker_is_named(scheme: str, reason: str) -> None:
     async def work() -> None:
         async with dialing() as local, peer(http) as port:
-            said = await local.refusal(f"{scheme}://127.0.0.1:{port}")
+            said = await local.refusal(f"{scheme}://guest:guest@127.0.0.1:{port}")
             assert said.startswith(reason.format(f"127.0.0.1:{port}")), said
 
     run(work())

@@ -156,7 +156,7 @@ def test_messages_are_pulled_only_while_a_consumer_wants_them(here: BrokerProces
         headers = consumer.properties[0].headers
         assert headers["x-received-from"] == [
             {
-                "uri": f"amqp://guest:guest@127.0.0.1:{there}",
+                "uri": f"amqp://127.0.0.1:{there}",
                 "queue": queue,
                 "redelivered": False,
                 "visit-count": 1,

@@ -47,9 +47,9 @@ def client(node: BrokerProcess) -> HttpClient:
     return HttpClient(node)
 
 
-def set_upstream(node: BrokerProcess, upstream: BrokerProcess) -> None:
+def set_upstream(node: BrokerProcess, upstream: BrokerProcess, password: str = "secret") -> None:
     """Set the upstream as `maker`; its address has the user `away`."""
-    maker = HttpClient(node, "maker:secret")
+    maker = HttpClient(node, f"maker:{password}")
     value = {"uri": f"amqp://away:secret@127.0.0.1:{upstream.port}/%2f", "reconnect-delay": 1}
     assert maker.status("PUT /parameters/federation-upstream/%2F/up", {"value": value}) in (201, 204)
     maker.close()
@@ -92,14 +92,18 @@ def test_links_end_with_all_permissions_of_their_user(client: HttpClient) -> Non
     await_all(client, "running")
 
 
-def test_links_end_with_their_user(client: HttpClient, node: BrokerProcess, upstream: BrokerProcess) -> None:
+def test_links_end_with_their_user_until_another_of_that_name_sets_the_upstream_again(
+    client: HttpClient, node: BrokerProcess, upstream: BrokerProcess
+) -> None:
+    deleted = "user 'maker', who has set it, is deleted: it has to be set again"
     assert client.status("DELETE /users/maker") == 204
-    eventually(lambda: all(has_error(client, kind, "maker") for kind in KINDS))
-    assert "there is no such user" in eventually(
-        lambda: next((why for kind in KINDS if "no such" in (why := links(client)[kind]["why"])), "")
-    )
+    eventually(lambda: all(has_error(client, kind, deleted) for kind in KINDS))
     client.ask("PUT /users/maker", {"password": "other", "tags": "policymaker"})
     client.ask("PUT /permissions/%2F/maker", EVERYTHING)
+    for link in client.get("/federation-links"):
+        client.ask(f"POST /warren/federation-links/%2F/{link['id']}/restart")
+    eventually(lambda: all(links(client)[kind]["why"].startswith(deleted) for kind in KINDS))
+    set_upstream(node, upstream, "other")
     await_all(client, "running")
 
 

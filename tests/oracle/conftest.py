@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,6 +14,8 @@ from tests.conformance.client import TranscriptContext
 from tests.conformance.definitions import VHOSTS, definitions
 from tests.oracle.quorum_brokers import QuorumBrokers
 from tests.warren_process import running_warren
+
+HERE = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,6 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(name, help="an amqp:// URI with the definitions of tests/conformance loaded")
     group.addoption("--record", action="store_true", help="fill in the answers of sections on quorum queues")
     group.addoption("--scripts", type=int, default=100, help="how many scripts to generate")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what RabbitMQ is asked to `make test-long`; the gate compares with recorded answers."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("rabbitmq"):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

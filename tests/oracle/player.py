@@ -239,8 +239,15 @@ class Player:
 
 
 def _in_order(value: object) -> object:
-    """`value` with the fields of tables sorted, and without the headers that only Warren adds."""
+    """`value` with the fields of tables sorted, without the headers that only Warren adds.
+
+    The deaths behind the newest are sorted as well: RabbitMQ 3.10.8 reverses them at each death.
+    """
     if isinstance(value, dict):
         kept = sorted(key for key in value if not key.startswith(_ADDED))
-        return {key: _in_order(value[key]) for key in kept}
+        ordered = {key: _in_order(value[key]) for key in kept}
+        deaths = ordered.get("x-death")
+        if isinstance(deaths, list):
+            ordered["x-death"] = [*deaths[:1], *sorted(deaths[1:], key=str)]
+        return ordered
     return [_in_order(member) for member in value] if isinstance(value, list) else value

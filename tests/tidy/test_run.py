@@ -164,6 +164,12 @@ def test_interpreted_runs_what_can_differ_from_the_compiled_build_and_with_the_l
     assert halves[0] | halves[1] == modules - gate
 
 
+def test_no_test_of_a_suite_is_left_out_by_its_name() -> None:
+    """What the gate leaves out of a suite would be in no part."""
+    for part in (GATE, LONG):
+        assert [job.suite for job in plan.plan(plan.SUITES, BOTH, part) if "-k" in job.command] == []
+
+
 def test_the_gate_is_the_same_on_every_commit_and_every_day() -> None:
     script = [sys.executable, str(plan.ROOT / "tests" / "run.py"), "--plan"]
     plain = {"PATH": "/nowhere"}

@@ -78,6 +78,9 @@ def _explain_error(status: LinkStatus) -> str:
     code, text = status.last_error_code, status.last_error
     if code == _ACCESS_REFUSED and "Login was refused" in text:
         return f"the login was refused: {text}"
+    if code == _ACCESS_REFUSED and "who has set it" in text:
+        # A user who is gone, or may set no link any more: no permission mends that.
+        return text
     if code == _ACCESS_REFUSED:
         return f"a permission is missing: {text}"
     if code == _NOT_ALLOWED and "vhost" in text:

@@ -135,6 +135,11 @@ def test_a_link_that_forwards_says_nothing(found: LinkStatus) -> None:
             "403 ACCESS_REFUSED - read access to queue 'q' in vhost '/' refused for user 'u'",
         ),
         (
+            403,
+            "user 'u', who has set it, is deleted: it has to be set again",
+            "user 'u', who has set it, is deleted: it has to be set again",
+        ),
+        (
             404,
             "404 NOT_FOUND - no queue 'q' in vhost '/'",
             "there is no such queue: 404 NOT_FOUND - no queue 'q' in vhost '/'",
