@@ -1826,12 +1826,13 @@ export interface UnavailableQueues {
   vhost: string;
 }
 
-/** A user. */
+/** A user; it has either `password_hash` or, if hashes are hidden, `has_password`. */
 export interface User {
+  has_password?: boolean;
   hashing_algorithm: string;
   limits: Record<string, number>;
   name: string;
-  password_hash: string;
+  password_hash?: string;
   tags: string[];
 }
 
