@@ -1249,7 +1249,7 @@ export interface Queue {
   messages_unacknowledged_ram?: number;
   name: string;
   node: string;
-  oldest_ready_ms?: number;
+  oldest_ready_at?: number;
   online?: string[];
   open_files?: Record<string, number>;
   operator_policy?: string | null;

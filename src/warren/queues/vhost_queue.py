@@ -96,6 +96,11 @@ class VhostQueue(Queue):
         return None
 
     @property
+    def oldest_ready_at(self) -> int | None:
+        """When the oldest ready message was published (Unix time, ms); None without one, or elsewhere."""
+        return None
+
+    @property
     def oldest_ready_ms(self) -> int | None:
         """How long ago (ms) the oldest ready message was published; None without one, or on another node."""
         return None
