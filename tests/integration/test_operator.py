@@ -14,7 +14,15 @@ import pika.exceptions
 import pytest
 from click.testing import CliRunner, Result
 from tests.integration.broker_process import BrokerProcess, broker
-from tests.integration.operator_cases import LINK_CASES, QUEUE, QUORUM, REPLICA_CASES, Case
+from tests.integration.operator_cases import (
+    ACCOUNT_CASES,
+    LINK_CASES,
+    QUEUE,
+    QUORUM,
+    REPLICA_CASES,
+    USER,
+    Case,
+)
 from tests.integration.stream_client import RawStreamClient
 from tests.patience import patient
 
@@ -24,7 +32,6 @@ from warren.cli.operator.command_types import OperatorCommand
 from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.wire.streams import commands
 
-USER = ("users", "add", "$", "secret")
 EXCHANGE = ("exchanges", "declare", "$")
 VHOST = ("vhosts", "add", "$")
 BOUND = (QUEUE, EXCHANGE, ("bindings", "add", "$", "$", "--routing-key", "a.b"))
@@ -141,24 +148,7 @@ CASES = (
     Case("bindings add", ("$", "$"), "$: bound to $", (QUEUE, EXCHANGE)),
     Case("bindings add", ("amq.topic", "$", "--to", "exchange"), "bound to amq.topic", (EXCHANGE,)),
     Case("bindings delete", ("$", "$", "--properties-key", "a.b"), "$: unbound from $", BOUND),
-    Case("users list", (), "$", (USER,)),
-    Case("users show", ("$",), "warren_password_hashing_argon2id", (USER,)),
-    Case("users add", ("$", "secret", "--tags", "monitoring"), "user $: added"),
-    Case("users add", ("$",), "user $: added", typed="typed\n"),
-    Case(
-        "users add",
-        ("$", "secret"),
-        "user '$' exists",
-        (USER,),
-        status=1,
-        prints_known_as='User "$" already exists',
-    ),
-    Case("users delete", ("$",), "user $: removed", (USER,)),
-    Case("users delete", ("$",), "not found: there is no user '$'", status=1),
-    Case("users change-password", ("$", "other"), "user $: password changed", (USER,)),
-    Case("users clear-password", ("$",), "user $: password removed", (USER,)),
-    Case("users set-tags", ("$", "monitoring", "x"), "user $: tags are monitoring,x", (USER,)),
-    Case("users permissions", ("$",), "^p", (USER, ("permissions", "set", "$", "^p", "", ""))),
+    *ACCOUNT_CASES,
     Case(
         "users topic-permissions",
         ("$",),
@@ -289,16 +279,6 @@ CASES = (
     Case("cluster await", ("2", "--within", "0.3"), "timed out after 0.3 s: 1 of 2 nodes are up", status=1),
     Case("cluster await-quorum", (), "a majority of the voters and one more are up, or all of them"),
     Case("cluster change-node-type", ("ram",), "every node keeps its data on disk"),
-    Case("users authenticate", ("$", "secret"), "credentials accepted; tags: none", (USER,)),
-    Case("users authenticate", ("$",), "credentials accepted", (USER,), typed="secret\n"),
-    Case(
-        "users authenticate",
-        ("$", "wrong"),
-        "refuses this user name",
-        (USER,),
-        status=1,
-        prints_known_as='failed to authenticate user "$": invalid credentials',
-    ),
     Case("nodes limit-memory", ("0.5",), "publishers are blocked above"),
     Case("nodes limit-memory", ("absolute", "2GB"), "memory: publishers are blocked above 2000000000 bytes"),
     Case("nodes limit-memory", ("absolute", "much"), "must be a size", status=1),

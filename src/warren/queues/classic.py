@@ -143,11 +143,6 @@ class ClassicQueue(TakingQueue):
         return self._ready.oldest()
 
     @property
-    def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one."""
-        return None if (at := self._ready.oldest()) is None else max(0, self._host.turn.now() - at)
-
-    @property
     def ready_by_priority(self) -> dict[int, int] | None:
         """The number of ready messages of each priority that has any; None without priorities."""
         return self._ready.counts_by_priority()

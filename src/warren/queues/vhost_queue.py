@@ -102,8 +102,8 @@ class VhostQueue(Queue):
 
     @property
     def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one, or on another node."""
-        return None
+        """How long ago (ms) the oldest ready message was published; None without one, or elsewhere."""
+        return None if (at := self.oldest_ready_at) is None else max(0, self._host.turn.now() - at)
 
     @property
     def ready_by_priority(self) -> dict[int, int] | None:

@@ -121,11 +121,6 @@ class LedQueue(VhostQueue):
         return None if self._leader is None else self._leader.oldest_ready_at
 
     @property
-    def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one, or if another leads."""
-        return None if self._leader is None else self._leader.oldest_ready_ms
-
-    @property
     def ready_by_priority(self) -> dict[int, int] | None:
         """The number of ready messages of each priority; None without priorities, or if another leads."""
         return None if self._leader is None else self._leader.ready_by_priority
