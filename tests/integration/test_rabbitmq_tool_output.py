@@ -4,6 +4,9 @@ The shapes are those of RabbitMQ 3.10.8; 4.3.6 has the same, and `tags`, `cluste
 """
 
 import json
+import os
+import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,11 +14,16 @@ import click
 import pytest
 from click.testing import CliRunner
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.rabbitmq import SERVER
 
 from warren.cli.rabbitmq_tools import commands, status_of
 
 LISTENER = {"interface": str, "node": str, "port": int, "protocol": str, "purpose": str}
 MEMORY_PARTS = 25
+TOOLS = (
+    "rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-streams", "rabbitmq-plugins",
+    "rabbitmq-upgrade",
+)  # fmt: skip
 STATUS = {
     "active_plugins": [str], "alarms": [], "config_files": [], "crypto_lib_version": str,
     "data_directory": str, "disk_free": int, "disk_free_limit": int, "enabled_plugin_file": str,
@@ -211,3 +219,17 @@ def test_a_message_is_shown_by_its_place(node: BrokerProcess, tmp_path: Path) ->
     assert run("import_definitions", str(definitions), "--skip-if-unchanged", "--format", "JSON")[0] == 0
     assert run("peek", "cli-peek", "1")[::2] == (65, "Message at the given position was not found")
     assert run("export_definitions", str(tmp_path / "out.json"), "--format", "erlang")[0] == 64
+
+
+@pytest.mark.long
+@pytest.mark.rabbitmq
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_installed_tool_has_no_command_that_is_not_in_the_table(tool: str, tmp_path: Path) -> None:
+    table = Path(__file__).parents[1] / "unit/cli/rabbitmq_commands.txt"
+    known = {line.split("|")[2] for line in table.read_text().splitlines() if f"|{tool}|" in line}
+    command = [str(SERVER.with_name(tool)), "help", "--list-commands"]
+    folder = {"HOME": str(tmp_path), "RABBITMQ_ENABLED_PLUGINS_FILE": str(tmp_path / "none")}
+    asked = subprocess.run(command, env=os.environ | folder, capture_output=True, text=True, check=False)
+    commands_of_tool = set(re.findall(r"^   (\w+)  ", asked.stdout + asked.stderr, re.MULTILINE))
+    assert commands_of_tool
+    assert commands_of_tool <= known
