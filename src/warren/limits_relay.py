@@ -81,6 +81,8 @@ PREFETCH_COUNT_MAX = 65_535
 LINK_NUMBER_MAX = 2**31 - 1
 # Messages that a shovel moves before it is deleted, or in a second: what counters of 64 bits express.
 LINK_MESSAGES_MAX = 2**63 - 1
+# Seconds after which a shovel is deleted, at most 136 years: in milliseconds, what a timer can wait for.
+SHOVEL_DURATION_S_MAX = 2**32 - 1
 # Addresses of one end of a shovel, or of an upstream, which are tried in turn.
 URIS_MAX = 100
 # Upstreams of a set: each is a link for each exchange and queue that the set applies to.

@@ -21,6 +21,7 @@ class Case:
 
 
 QUEUE = ("queues", "declare", "$")
+USER = ("users", "add", "$", "secret")
 QUORUM = ("queues", "declare", "$", "--type", "quorum")
 LINK_CASES = (
     Case("shovels list", (), "state", prints_known_as=""),
@@ -67,4 +68,35 @@ LOG_CASES = (
     Case("log set-level", ("info", "--category", "connection"), "level of connection set to info"),
     Case("log set-level", ("info", "--category", "nothing"), "no such category", status=1),
     Case("log rotate", (), "rotated"),
+)
+# Their sentences under RabbitMQ's names are those of RabbitMQ.
+ACCOUNT_CASES = (
+    Case("users list", (), "$", (USER,)),
+    Case("users show", ("$",), "warren_password_hashing_argon2id", (USER,)),
+    Case("users add", ("$", "secret", "--tags", "monitoring"), "user $: added"),
+    Case("users add", ("$",), "user $: added", typed="typed\n"),
+    Case("users delete", ("$",), "user $: removed", (USER,)),
+    Case("users delete", ("$",), "not found: there is no user '$'", status=1),
+    Case("users change-password", ("$", "other"), "user $: password changed", (USER,)),
+    Case("users clear-password", ("$",), "user $: password removed", (USER,)),
+    Case("users set-tags", ("$", "monitoring", "x"), "user $: tags are monitoring,x", (USER,)),
+    Case("users permissions", ("$",), "^p", (USER, ("permissions", "set", "$", "^p", "", ""))),
+    Case("users authenticate", ("$", "secret"), "credentials accepted; tags: none", (USER,)),
+    Case("users authenticate", ("$",), "credentials accepted", (USER,), typed="secret\n"),
+    Case(
+        "users add",
+        ("$", "secret"),
+        "user '$' exists",
+        (USER,),
+        status=1,
+        prints_known_as='User "$" already exists',
+    ),
+    Case(
+        "users authenticate",
+        ("$", "wrong"),
+        "refuses this user name",
+        (USER,),
+        status=1,
+        prints_known_as='failed to authenticate user "$": invalid credentials',
+    ),
 )

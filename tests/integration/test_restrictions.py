@@ -15,6 +15,7 @@ management.restrictions.operator_policy_changes.disabled = true
 prometheus.authentication.enabled = true
 prometheus.tcp.max_connections = 2
 stream.max_connections = 1
+management.hide_password_hashes = true
 default_users.plain.password = plain-secret
 default_policies.operator.short.max_length = 7
 """
@@ -54,6 +55,25 @@ def test_operator_policies_are_read_and_not_changed(restricted: BrokerProcess) -
             },
         )
     assert ask(restricted, "http", "PUT", "/api/policies/%2F/short", user=admin, body=policy)[0] == 201
+
+
+def test_hashes_of_passwords_are_hidden_and_kept_when_a_user_is_changed(restricted: BrokerProcess) -> None:
+    admin, path = "guest:guest", "/api/users/plain"
+    for where in (path, "/api/users", "/api/users/without-permissions"):
+        text = ask(restricted, "http", "GET", where, user=admin)[1]
+        assert '"password_hash"' not in text
+        assert "has_password" in text or text == "[]"
+    exported = json.loads(ask(restricted, "http", "GET", "/api/definitions", user=admin)[1])
+    assert all(user["password_hash"] for user in exported["users"])
+    # The web interface changes tags without the password.
+    assert ask(restricted, "http", "PUT", path, user=admin, body={"tags": "management"})[0] == 204
+    assert ask(restricted, "http", "GET", "/api/whoami", user="plain:plain-secret")[0] == 200
+    assert json.loads(ask(restricted, "http", "GET", path, user=admin)[1])["has_password"] is True
+    cleared = {"tags": "", "password_hash": ""}
+    assert ask(restricted, "http", "PUT", path, user=admin, body=cleared)[0] == 204
+    assert json.loads(ask(restricted, "http", "GET", path, user=admin)[1])["has_password"] is False
+    restored = {"tags": "", "password": "plain-secret"}
+    assert ask(restricted, "http", "PUT", path, user=admin, body=restored)[0] == 204
 
 
 def test_metrics_are_for_users_who_may_monitor(restricted: BrokerProcess) -> None:

@@ -167,7 +167,7 @@ FIELDS: Final[dict[str, tuple[Any, Any]]] = {
     "delivery_limit": (..., 3),
     "messages_delayed": (..., 0),
     "messages_quarantined": (..., 0),
-    "oldest_ready_ms": (..., int),
+    "oldest_ready_at": (..., int),
     "replicas": (..., list),
     "term": (..., int),
 }

@@ -1249,7 +1249,7 @@ export interface Queue {
   messages_unacknowledged_ram?: number;
   name: string;
   node: string;
-  oldest_ready_ms?: number;
+  oldest_ready_at?: number;
   online?: string[];
   open_files?: Record<string, number>;
   operator_policy?: string | null;
@@ -1826,12 +1826,13 @@ export interface UnavailableQueues {
   vhost: string;
 }
 
-/** A user. */
+/** A user; it has either `password_hash` or, if hashes are hidden, `has_password`. */
 export interface User {
+  has_password?: boolean;
   hashing_algorithm: string;
   limits: Record<string, number>;
   name: string;
-  password_hash: string;
+  password_hash?: string;
   tags: string[];
 }
 

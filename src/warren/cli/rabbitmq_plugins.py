@@ -12,7 +12,9 @@ import click
 
 from warren import __version__
 from warren.cli.operator.failures import Failure
+from warren.cli.operator.options import HELP_OPTIONS, rabbitmq_options
 from warren.node.rabbitmq_environment import BUILT_IN
+from warren.session.server_properties import COMPATIBLE_VERSION
 
 
 def _options(*names: str) -> list[click.Parameter]:
@@ -20,14 +22,13 @@ def _options(*names: str) -> list[click.Parameter]:
     flags: list[click.Parameter] = [
         click.Option([name], is_flag=True, hidden=True, expose_value=False) for name in names
     ]
-    others = ["-n", "--node"], ["-t", "--timeout"], ["--erlang-cookie"], ["--formatter"]
-    flags += [click.Option(each, hidden=True, expose_value=False) for each in others]
-    flags += [click.Option(["-l", "--longnames", "longnames"], is_flag=True, hidden=True, expose_value=False)]
-    return flags
+    return [*flags, *rabbitmq_options(is_used=False)]
 
 
 _QUIET = click.Option(
-    ["-q", "--quiet", "-s", "--silent", "is_quiet"], is_flag=True, help="Print results only."
+    ["-q", "--quiet", "-s", "--silent", "--no-table-headers", "is_quiet"],
+    is_flag=True,
+    help="Print results only.",
 )
 _NAMES = click.Argument(["names"], nargs=-1, required=True, metavar="PLUGIN...")
 _WHERE = ("--online", "--offline", "--all")
@@ -80,11 +81,38 @@ def _directories(is_quiet: bool) -> None:
     raise Failure("there are no directories of plugins: they are built in")
 
 
+def _version(is_quiet: bool) -> None:
+    click.echo(COMPATIBLE_VERSION)
+
+
+def _help(command: str | None, lists: bool, is_quiet: bool) -> None:
+    context = click.get_current_context().find_root()
+    if lists:
+        for name in plugins.list_commands(context):
+            click.echo(name)
+        return
+    shown = plugins if command is None else plugins.get_command(context, command)
+    if shown is None:
+        raise click.UsageError(f"No such command {command!r}.", context)
+    found = context if command is None else click.Context(shown, info_name=command, parent=context)
+    click.echo(shown.get_help(found))
+
+
+def _complete(names: tuple[str, ...], is_quiet: bool) -> None:
+    raise Failure("use 'warren completion bash'")
+
+
 def _command(name: str, text: str, callback: Callable[..., None], *takes: click.Parameter) -> click.Command:
     def run(is_quiet: bool, **given: Any) -> None:
         callback(is_quiet=is_quiet or click.get_current_context().find_root().params["is_quiet"], **given)
 
-    return click.Command(name, params=[*takes, _QUIET, *_options(*_WHERE)], callback=run, help=text)
+    return click.Command(
+        name,
+        params=[*takes, _QUIET, *_options(*_WHERE)],
+        callback=run,
+        help=text,
+        context_settings={"help_option_names": HELP_OPTIONS},
+    )
 
 
 plugins = click.Group(
@@ -111,5 +139,15 @@ plugins = click.Group(
             click.Option(["-v", "--verbose"], is_flag=True, hidden=True),
         ),
         _command("directories", "Fail: there are none.", _directories),
+        _command("version", "Print the version of RabbitMQ whose commands these are.", _version),
+        _command(
+            "help", "Show the help of a command.", _help,
+            click.Argument(["command"], required=False),
+            click.Option(["--list-commands", "lists"], is_flag=True, help="Print the names of commands."),
+        ),
+        _command(
+            "autocomplete", "Fail: 'warren completion' has completions.", _complete,
+            click.Argument(["names"], nargs=-1),
+        ),
     ],
 )  # fmt: skip

@@ -132,6 +132,8 @@ class ManagedNode:
     socket_options: Mapping[str, object] = field(default_factory=dict)
     # True if operator policies are not changed one by one.
     has_fixed_operator_policies: bool = False
+    # True if requests for users are not answered with hashes of passwords.
+    has_hidden_password_hashes: bool = False
     # Listeners for clients are added as they start.
     listeners: list[ListenerView] = field(default_factory=list)
     # Where the node listens to other nodes at present.

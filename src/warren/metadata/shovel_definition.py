@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from warren.limits_relay import LINK_MESSAGES_MAX
+from warren.limits_relay import LINK_MESSAGES_MAX, SHOVEL_DURATION_S_MAX
 from warren.metadata import validation
 from warren.metadata.commands import Json
 from warren.metadata.definition_reader import ACK_MODES, NO_ACK, ON_CONFIRM, DefinitionReader
@@ -67,6 +67,8 @@ class ShovelSource(Struct, frozen=True, kw_only=True):
     prefetch_count: int = _PREFETCH_COUNT
     # The shovel is deleted after this number of messages, or after those that the queue had when it started.
     delete_after: int | str = NEVER
+    # The shovel is deleted this many seconds after it has started; 0 for never.
+    delete_after_s: int = 0
     consumer_arguments: Mapping[str, Json] = {}
     # Empty for a tag of the shovel's choice.
     consumer_tag: str = ""
@@ -168,6 +170,8 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
     settings = DefinitionReader(value)
     delete_after = settings.value("src-delete-after", "delete-after", default=NEVER)
     assert isinstance(delete_after, int | str)
+    duration_s = settings.value("src-delete-after-duration", default=0)
+    assert isinstance(duration_s, int)
     rate = settings.value("rate-limit")
     source = ShovelSource(
         uris=uris_of(value["src-uri"]),
@@ -181,6 +185,7 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
             "src-prefetch-count", "prefetch-count", default=_PREFETCH_COUNT
         ),
         delete_after=delete_after,
+        delete_after_s=duration_s,
         consumer_arguments=settings.table("src-consumer-args"),
         consumer_tag=settings.text("src-consumer-name"),
     )
@@ -227,6 +232,7 @@ def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Map
         "src-prefetch-count": validation.number,
         "delete-after": _delete_after,
         "src-delete-after": _delete_after,
+        "src-delete-after-duration": _duration,
         "src-predeclared": validation.boolean,
     }
     if table.get("src-protocol") == LOCAL:
@@ -280,6 +286,14 @@ def _delete_after(name: str, term: object) -> str | None:
         return None
     allowed = f'a number greater than or equal to 0, "{NEVER}" or "{QUEUE_LENGTH}"'
     return f"{name} should be {allowed}, actually was {printed_json(term)}"
+
+
+def _duration(name: str, term: object) -> str | None:
+    if not isinstance(term, int) or isinstance(term, bool) or term <= 0:
+        return f"{name} should be a positive integer (seconds), actually was {printed_json(term)}"
+    if term > SHOVEL_DURATION_S_MAX:
+        return f"{name} is {term} seconds, which exceeds the maximum supported duration"
+    return None
 
 
 def _rate(name: str, term: object) -> str | None:

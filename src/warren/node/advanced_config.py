@@ -16,10 +16,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from warren.limits_relay import CONFIG_TERMS_SIZE_MAX
+from warren.model.erlang_reader import Term, TermError, read_terms
 from warren.model.erlang_terms import Atom
 from warren.node.classic_settings import ClassicSettings
 from warren.node.config_file import CLASSIC, ConfigEntry, ConfigError
-from warren.node.erlang_reader import Term, TermError, read_terms
 from warren.node.term_values import InvalidTerm, items, pairs, shown
 
 VARIABLE = "RABBITMQ_ADVANCED_CONFIG_FILE"

@@ -255,6 +255,7 @@ class Node:
             target_cluster_size=config.get(SIZE_HINT) or 1,
             mechanisms=client_listeners.numbered_values(config.family(settings.MECHANISMS)),
             has_fixed_operator_policies=config.get(access_settings.ARE_OPERATOR_POLICIES_FIXED),
+            has_hidden_password_hashes=config.get(access_settings.ARE_PASSWORD_HASHES_HIDDEN),
             socket_options=client_listeners.socket_options(config),
             server=self.broker.server,
             sampler=sampler,

@@ -10,11 +10,11 @@ Most keys of the configuration are named like it; the others are in a table. Wha
 
 from collections.abc import Callable, Mapping
 
+from warren.model.erlang_reader import Term
 from warren.model.erlang_terms import Atom
 from warren.node import no_effect
 from warren.node.all_settings import BY_KEY, family_of
 from warren.node.config_file import ConfigEntry
-from warren.node.erlang_reader import Term
 from warren.node.setting_types import Setting
 from warren.node.term_values import InvalidTerm, items, shown
 

@@ -28,8 +28,8 @@ from warren.metadata.shovel_definition import (
     ShovelDestination,
     ShovelSource,
 )
+from warren.model.erlang_reader import Term
 from warren.model.erlang_terms import Atom
-from warren.node.erlang_reader import Term
 from warren.node.term_values import (
     InvalidTerm,
     count_of,

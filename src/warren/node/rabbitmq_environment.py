@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from warren.limits_relay import CONFIG_TERMS_SIZE_MAX
+from warren.model.erlang_reader import TermError, read_terms
 from warren.model.erlang_terms import Atom
 from warren.node import cluster_settings, log_settings, settings
 from warren.node.config_file import ConfigEntry, ConfigError
-from warren.node.erlang_reader import TermError, read_terms
 
 _PREFIX = "RABBITMQ_"
 _FILE = "_FILE"
@@ -86,8 +86,8 @@ BUILT_IN = frozenset((
     "rabbitmq_auth_mechanism_ssl", "rabbitmq_consistent_hash_exchange", "rabbitmq_event_exchange",
     "rabbitmq_federation", "rabbitmq_federation_common", "rabbitmq_federation_management",
     "rabbitmq_federation_prometheus", "rabbitmq_exchange_federation", "rabbitmq_queue_federation",
-    "rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_peer_discovery_common",
-    "rabbitmq_prometheus", "rabbitmq_random_exchange", "rabbitmq_shovel",
+    "rabbitmq_jms_topic_exchange", "rabbitmq_management", "rabbitmq_management_agent",
+    "rabbitmq_peer_discovery_common", "rabbitmq_prometheus", "rabbitmq_random_exchange", "rabbitmq_shovel",
     "rabbitmq_shovel_management", "rabbitmq_shovel_prometheus", "rabbitmq_stream",
     "rabbitmq_stream_management", "rabbitmq_web_dispatch",
 ))  # fmt: skip

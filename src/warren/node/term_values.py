@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import cast
 
 from warren.errors import AmqpError
+from warren.model.erlang_reader import MapTerm, Term
 from warren.model.erlang_terms import Atom
-from warren.node.erlang_reader import MapTerm, Term
 from warren.shovel.shovel_plan import DECLARATIONS
 from warren.wire.method import Method
 from warren.wire.table import (

@@ -138,9 +138,9 @@ class ClassicQueue(TakingQueue):
         return self._ready.first().properties().timestamp
 
     @property
-    def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one."""
-        return None if (at := self._ready.oldest()) is None else max(0, self._host.turn.now() - at)
+    def oldest_ready_at(self) -> int | None:
+        """When the oldest ready message was published (Unix time, ms); None without one."""
+        return self._ready.oldest()
 
     @property
     def ready_by_priority(self) -> dict[int, int] | None:

@@ -96,9 +96,14 @@ class VhostQueue(Queue):
         return None
 
     @property
-    def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one, or on another node."""
+    def oldest_ready_at(self) -> int | None:
+        """When the oldest ready message was published (Unix time, ms); None without one, or elsewhere."""
         return None
+
+    @property
+    def oldest_ready_ms(self) -> int | None:
+        """How long ago (ms) the oldest ready message was published; None without one, or elsewhere."""
+        return None if (at := self.oldest_ready_at) is None else max(0, self._host.turn.now() - at)
 
     @property
     def ready_by_priority(self) -> dict[int, int] | None:

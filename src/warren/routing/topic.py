@@ -44,13 +44,17 @@ class TopicExchange(Exchange):
 
     def route(self, routing_key: str, message: Message) -> Iterable[object]:
         """The destinations of all patterns that match `routing_key`."""
+        return [binding.destination for binding in self.matching(routing_key)]
+
+    def matching(self, routing_key: str) -> list[Binding]:
+        """The bindings whose patterns match `routing_key`."""
         words = split_words(routing_key)
         nodes = self._match(words)
         if nodes is None:
             patterns = self._all().match(words)
         else:
             patterns = [node.pattern for node in nodes if node.pattern is not None]
-        return [binding.destination for pattern in patterns for binding in self._bindings.get(pattern)]
+        return [binding for pattern in patterns for binding in self._bindings.get(pattern)]
 
     def explain(self, binding: Binding, routing_key: str, message: Message) -> Verdict:
         """Explains whether the pattern matches, and where the routing key deviates from it.

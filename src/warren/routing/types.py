@@ -7,6 +7,7 @@ from warren.routing.exchange import Exchange
 from warren.routing.fanout import FanoutExchange
 from warren.routing.federation_upstream import FederationUpstreamExchange
 from warren.routing.headers import HeadersExchange
+from warren.routing.jms_topic import JmsTopicExchange
 from warren.routing.modulus_hash import ModulusHashExchange
 from warren.routing.random_choice import LocalRandomExchange, RandomExchange
 from warren.routing.topic import TopicExchange
@@ -17,6 +18,7 @@ EXCHANGE_TYPES: dict[str, type[Exchange]] = {
         DirectExchange,
         FanoutExchange,
         TopicExchange,
+        JmsTopicExchange,
         HeadersExchange,
         ConsistentHashExchange,
         ModulusHashExchange,

@@ -123,7 +123,16 @@ class ShovelLinks:
             lambda: self._complete(settings),
             check_rights=lambda: check_user(dependencies.metadata, settings.user),
         )
-        dependencies.links.put(Link(key, plan, link_settings(settings), link_dependencies))
+        link = Link(key, plan, link_settings(settings), link_dependencies)
+        dependencies.links.put(link)
+        if settings.definition.source.delete_after_s:
+            delay_ms = settings.definition.source.delete_after_s * 1000
+            link_dependencies.after(delay_ms, lambda: self._expire(settings, link))
+
+    def _expire(self, settings: ShovelSettings, link: Link) -> None:
+        """Delete the parameter of a shovel whose time is over, unless `link` was replaced or has stopped."""
+        if self._dependencies.links.get(link.key) is link:
+            drive(self._clear(settings))
 
     def _complete(self, settings: ShovelSettings) -> None:
         """Delete the parameter of a shovel that has moved all that it had to; a static one begins anew."""

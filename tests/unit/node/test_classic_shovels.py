@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
+from warren.model.erlang_reader import Term, read_terms
 from warren.model.erlang_terms import Atom
 from warren.node.classic_shovels import ClassicShovel, classic_shovels
-from warren.node.erlang_reader import Term, read_terms
 from warren.node.term_values import InvalidTerm, shown, table_of
 from warren.wire import methods
 from warren.wire.table import Int32

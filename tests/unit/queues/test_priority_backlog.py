@@ -136,6 +136,7 @@ def test_a_queue_tells_what_is_ready_by_priority_and_the_age_of_the_oldest() -> 
         queue.publish(sent(body, now=host.now, priority=priority), None, 0)
         host.now += 10
     assert (queue.ready_by_priority, queue.oldest_ready_ms) == ({1: 1, 3: 2}, 30)
+    assert queue.oldest_ready_at == host.now - 30
     assert queue.get().message.body == b"b"
     oldest = queue.peek(0, 9)[-1]
     taken = queue.take(oldest)

@@ -12,6 +12,7 @@ def test_each_type_is_found_by_its_name() -> None:
         "direct",
         "fanout",
         "topic",
+        "x-jms-topic",
         "headers",
         "x-consistent-hash",
         "x-modulus-hash",

@@ -110,6 +110,22 @@ def started() -> Site:
     return site
 
 
+def test_a_shovel_is_deleted_when_its_time_is_over() -> None:
+    site = started()
+    site.declare("from", "to")
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after_duration=60)
+    site.publish("from", b"a")
+    site.network.pass_time(59_000)
+    assert site.take("to") == [b"a"]
+    # Another definition has a time of its own.
+    site.shovel(src_queue="from", dest_queue="to", src_delete_after_duration=30)
+    site.network.pass_time(29_000)
+    assert site.status().state is LinkState.RUNNING
+    site.network.pass_time(2_000)
+    assert site.links.statuses() == {}
+    assert not site.metadata.vhosts.by_name[VHOST].parameters.by_key
+
+
 def test_no_shovel_declares_its_queues_if_they_have_to_exist_unless_it_says_so() -> None:
     site = Site(defaults={"src-predeclared": True, "dest-predeclared": True})
     site.shovels.start()

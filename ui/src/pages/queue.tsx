@@ -14,7 +14,7 @@ import { PublishForm } from "../components/publish-form";
 import { Badge, ErrorMessage, Loading, State } from "../components/status";
 import { type Tab, Tabs } from "../components/tabs";
 import { samplingQuery, TimeRangeSelect, useTimeRange } from "../components/time-range";
-import { count, formatBytes } from "../format";
+import { count, formatBytes, formatDuration, time } from "../format";
 import { useLive } from "../live";
 import { link, navigate, setQuery, useLocation } from "../router";
 import { mayMakePolicies, mayMonitor } from "../session";
@@ -222,6 +222,7 @@ function QueueDetails({ queue }: { queue: Queue }) {
             ["Active consumer", queue.single_active_consumer_tag ?? queue.single_active_consumer_ctag],
             ["Exclusive consumer", queue.exclusive_consumer_tag],
             ["Idle since", queue.idle_since],
+            ["Oldest ready message", oldest(queue)],
             ["In memory", `${count(queue.messages_ram)} messages, ${formatBytes(queue.message_bytes_ram)}`],
             ["Persistent", `${count(queue.messages_persistent)} messages, ${formatBytes(queue.message_bytes_persistent)}`],
             ["Queue memory", formatBytes(queue.memory)],
@@ -230,6 +231,10 @@ function QueueDetails({ queue }: { queue: Queue }) {
       </Card>
     </>
   );
+}
+
+function oldest({ oldest_ready_at: at }: Queue): string | undefined {
+  return at === undefined ? undefined : `${time(at)} (${formatDuration(Date.now() - at)} ago)`;
 }
 
 function Bindings({ vhost, name }: { vhost: string; name: string }) {

@@ -60,7 +60,7 @@ export function Users() {
           },
           {
             label: "Password",
-            show: ({ password_hash: hash }) => (hash ? "yes" : <Badge title="cannot sign in with a password">none</Badge>),
+            show: (user) => (hasPassword(user) ? "yes" : <Badge title="cannot sign in with a password">none</Badge>),
           },
         ]}
       />
@@ -107,7 +107,7 @@ export function UserPage({ name }: { name: string }) {
             <Facts
               facts={[
                 ["Tags", user.data.tags.length ? <Tags user={user.data} /> : "none: no management access"],
-                ["Password", user.data.password_hash ? "yes" : "none"],
+                ["Password", hasPassword(user.data) ? "yes" : "none"],
               ]}
             />
           </Card>
@@ -122,8 +122,13 @@ export function UserPage({ name }: { name: string }) {
   );
 }
 
+function hasPassword(user: User): boolean {
+  return user.has_password ?? Boolean(user.password_hash);
+}
+
 function ChangeUser({ user, changed }: { user: User; changed: () => void }) {
   const change = async ({ password, tags }: FormValues) => {
+    // A broker that hides hashes keeps the present one if none is sent.
     const secret = password ? { password } : { password_hash: user.password_hash };
     await put(path("users", user.name), { ...secret, tags });
     notify("User updated.");

@@ -1,10 +1,10 @@
 """Commands for users and limits that read present values before they change them."""
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
-from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
+from warren.cli.operator.failures import REFUSED, USAGE, Failure, ObjectNotFound, ToolFailure
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
-from warren.cli.operator.parameters import USER, named, object_of, option
+from warren.cli.operator.parameters import USER, flag, named, object_of, option
 from warren.cli.operator.session import Arguments, Session
 
 _USER_PATH = "/users/{user}"
@@ -19,10 +19,12 @@ def _add(session: Session, arguments: Arguments) -> None:
     try:
         session.api.get(path)
     except ObjectNotFound:
-        body = {"password": _password(arguments), "tags": arguments["tags"]}
+        body = _credentials(arguments) | {"tags": arguments["tags"]}
         session.api.send("PUT", path, body)
         session.say(f"user {user}: added; 'warren permissions set' grants it permissions in a vhost")
         return
+    if arguments["is_known_as"]:
+        raise ToolFailure(f'User "{user}" already exists', REFUSED, tool_status=70)
     raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' modify a user")
 
 
@@ -42,11 +44,9 @@ def _clear_password(session: Session, arguments: Arguments) -> None:
 def _set_tags(session: Session, arguments: Arguments) -> None:
     user = _user(session, arguments)
     tags = ",".join(arguments["tags"])
-    body = {
-        "password_hash": user["password_hash"],
-        "hashing_algorithm": user["hashing_algorithm"],
-        "tags": tags,
-    }
+    # A broker that hides hashes keeps the present one if none is sent.
+    hashed = {name: user[name] for name in ("password_hash", "hashing_algorithm") if "password_hash" in user}
+    body = hashed | {"tags": tags}
     session.api.send("PUT", filled(_USER_PATH, arguments), body)
     session.say(f"user {user['name']}: tags are {tags}" if tags else f"user {user['name']}: has no tags")
 
@@ -81,6 +81,15 @@ def _user(session: Session, arguments: Arguments) -> Row:
     return user
 
 
+def _credentials(arguments: Arguments) -> Row:
+    """Return the password of a new user; rabbitmqctl takes an empty one, by which nobody can log in."""
+    if arguments.get("pre_hashed_password"):
+        return {"password_hash": _password(arguments)}
+    if arguments["is_known_as"] and arguments["password"] == "":
+        return {"password_hash": ""}
+    return {"password": _password(arguments)}
+
+
 def _password(arguments: Arguments) -> str:
     """Return the given or prompted password; an empty one is refused, because it matches no login."""
     given = arguments["password"]
@@ -104,6 +113,9 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
             named("user"),
             _PASSWORD,
             option("--tags", "tags, separated by commas: monitoring,policymaker", default=""),
+        ),
+        takes_known_as=(
+            flag("--pre-hashed-password", text="the password is its hash, as hash_password prints"),
         ),
     ),
     CustomCommand(

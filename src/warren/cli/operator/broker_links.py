@@ -16,7 +16,7 @@ from warren.cli.operator.command_types import (
 from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
 from warren.cli.operator.link_status import SHOVEL_FIELDS, LinkList, ShovelList, federation_links
 from warren.cli.operator.management_client import filled
-from warren.cli.operator.parameters import flag, json_of, named, object_of, option, pairs_of
+from warren.cli.operator.parameters import FORCE, flag, json_of, named, object_of, option, pairs_of
 from warren.cli.operator.session import Arguments, Session
 from warren.client.uri_password import masked_uri
 
@@ -287,6 +287,7 @@ _SHOVELS: tuple[OperatorCommand, ...] = (
         group="shovels",
         name="delete",
         known_as="delete_shovel",
+        takes_known_as=(FORCE,),
         text="Stop a shovel and delete it.",
         method="DELETE",
         path=_SHOVEL,

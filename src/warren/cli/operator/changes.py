@@ -6,6 +6,7 @@ from warren.cli.operator.command_types import OperatorCommand, RequestCommand
 from warren.cli.operator.parameters import (
     ARGUMENTS,
     EXCHANGE,
+    FORCE,
     PERMISSIONS,
     QUEUE,
     USER,
@@ -83,6 +84,8 @@ def _component_value(arguments: Arguments) -> object:
 def _vhost(arguments: Arguments) -> object:
     names = ("description", "tags", "default_queue_type")
     given = {name: arguments[name] for name in names if arguments[name] is not None}
+    if arguments.get("short_description") is not None:
+        given["description"] = arguments["short_description"]
     return given | ({"tracing": True} if arguments["tracing"] else {})
 
 
@@ -135,13 +138,10 @@ _BINDING = (
 )
 
 
-def _check(
-    name: str, path: str, text: str, says: str, *takes: click.Parameter, known_as: str = ""
-) -> OperatorCommand:
+def _check(name: str, path: str, text: str, says: str, *takes: click.Parameter) -> OperatorCommand:
     return RequestCommand(
         group="health",
         name=name,
-        known_as=known_as,
         text=text,
         method="GET",
         path=path,
@@ -156,21 +156,18 @@ _CHECKS = (
         "/health/checks/alarms",
         "Check that there are no alarms.",
         "no alarms",
-        known_as="check_alarms",
     ),
     _check(
         "local-alarms",
         "/health/checks/local-alarms",
         "Check that this node has no alarms.",
         "no alarms",
-        known_as="check_local_alarms",
     ),
     _check(
         "virtual-hosts",
         "/health/checks/virtual-hosts",
         "Check that all virtual hosts are running.",
         "all virtual hosts are running",
-        known_as="check_virtual_hosts",
     ),
     _check(
         "quorum-queues",
@@ -204,7 +201,6 @@ _CHECKS = (
         "Check that the broker listens on a port.",
         "port {port}: the broker listens",
         click.Argument(["port"], type=click.IntRange(0, 65_535)),
-        known_as="check_port_listener",
     ),
     _check(
         "protocol",
@@ -212,7 +208,6 @@ _CHECKS = (
         "Check that the broker listens for a protocol.",
         "protocol {protocol}: the broker listens",
         named("protocol"),
-        known_as="check_protocol_listener",
     ),
     _check(
         "certificates",
@@ -227,14 +222,12 @@ _CHECKS = (
             default="months",
             show_default=True,
         ),
-        known_as="check_certificate_expiration",
     ),
     _check(
         "running",
         "/healthchecks/node",
         "Check that the node is running.",
         "the node is running",
-        known_as="check_running",
     ),
     _check(
         "alive",
@@ -270,6 +263,7 @@ CHANGES: tuple[OperatorCommand, ...] = (
         path="/queues/{vhost}/{queue}",
         query=("if_empty", "if_unused"),
         takes=(QUEUE, flag("-e", "--if-empty", text="only if it is empty"), _IF_UNUSED),
+        takes_known_as=(FORCE,),
         says="queue {queue}: deleted",
     ),
     RequestCommand(
@@ -364,6 +358,7 @@ CHANGES: tuple[OperatorCommand, ...] = (
             option("--default-queue-type", "classic, quorum or stream: of queues declared without a type"),
             flag("--tracing", text="enable message tracing"),
         ),
+        takes_known_as=(click.Option(["-d", "short_description"], help="same as --description"),),
         body=_vhost,
         says="vhost {vhost}: added",
     ),

@@ -218,7 +218,6 @@ CLUSTER: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="cluster",
         name="status",
-        known_as="cluster_status",
         text="Show the members as this node sees them, what is unavailable, and why.",
         does=_status,
     ),

@@ -15,7 +15,15 @@ from warren.cli.operator.columns import columns_of
 from warren.cli.operator.completion import name_completion
 from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
 from warren.cli.operator.management_client import Row, filled
-from warren.cli.operator.options import common_of, common_options, node_before, rabbitmq_options, session_of
+from warren.cli.operator.options import (
+    HELP_OPTIONS,
+    common_of,
+    common_options,
+    node_before,
+    rabbitmq_options,
+    session_of,
+    vhost_before,
+)
 from warren.cli.operator.session import Arguments, Session, value_at
 
 Run = Callable[[Session, Arguments], None]
@@ -35,6 +43,8 @@ class OperatorCommand:
     # The name in rabbitmqctl, whose defaults the command uses under this name.
     known_as: str = ""
     takes: tuple[click.Parameter, ...] = ()
+    # Parameters that the command has under its name in rabbitmqctl only.
+    takes_known_as: tuple[click.Parameter, ...] = ()
     # True if the command waits for something, for as long as its option --timeout says.
     is_waiting: bool = False
 
@@ -62,7 +72,7 @@ class ListCommand(OperatorCommand):
     # rabbitmqctl's names of columns, with the names in the API.
     renamed: Mapping[str, str] = field(default_factory=dict)
     # Columns with a constant value, which the response does not contain.
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, object] = field(default_factory=dict)
     # What rabbitmqctl says before the list, with the arguments in it.
     says: str = ""
 
@@ -83,6 +93,8 @@ class ListCommand(OperatorCommand):
         if session.is_json and not asked and not session.is_rabbitmq:
             session.print_json([_open(row) for row in self._rows(session, path, {}, arguments)])
             return
+        if arguments.get("is_verbose"):
+            names = sorted(columns_of(self.path))
         paths = [self.renamed.get(name, name) for name in names]
         query = {"columns": ",".join(dict.fromkeys((*paths, "vhost") if self.is_filtered else paths))}
         rows = self._rows(session, path, query, arguments)
@@ -176,6 +188,7 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
         common = common_of(context)
         if "node" in given and given["node"] is None:
             given["node"] = node_before(context)
+        given |= vhost_before(context)
         session = session_of(common, is_known_as=is_known_as)
         try:
             command.run(session, given | common | {"is_known_as": is_known_as})
@@ -186,6 +199,7 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
 
     parameters = command.parameters(is_known_as=is_known_as)
     if is_known_as:
+        parameters += command.takes_known_as
         own = {name for item in parameters for name in item.opts}
         parameters += [item for item in rabbitmq_options() if own.isdisjoint(item.opts)]
     return click.Command(
@@ -194,6 +208,7 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
         callback=run,
         help=command.text,
         hidden=is_known_as,
+        context_settings={"help_option_names": HELP_OPTIONS} if is_known_as else {},
     )
 
 

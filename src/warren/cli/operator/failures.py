@@ -49,3 +49,16 @@ class Unanswered(Failure):
 
 class AnswerTooLong(Failure):
     """The response is longer than the limit."""
+
+
+class ToolFailure(Failure):
+    """A failure that RabbitMQ's tools report with `message` as it is, and their exit status `tool_status`."""
+
+    def __init__(self, message: str, status: int = UNHEALTHY, *, tool_status: int | None = None) -> None:
+        super().__init__(message, status)
+        self.tool_status = tool_status
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message, with control characters escaped."""
+        for line in self.message.splitlines():
+            click.echo(escaped(line), file=file, err=file is None)

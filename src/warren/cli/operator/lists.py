@@ -97,7 +97,11 @@ LISTS: tuple[OperatorCommand, ...] = (
         ),
         known_columns=("name", "messages"),
         renamed={"pid": "node", "owner_pid": "owner_pid_details.name", "leader": "node"},
-        fixed=dict.fromkeys(_OF_MIRRORS, ""),
+        fixed={
+            **dict.fromkeys(_OF_MIRRORS, ""),
+            **dict.fromkeys(("disk_reads", "disk_writes"), 0),
+            "exclusive_consumer_pid": "",
+        },
     ),
     ShowCommand(
         group="queues",

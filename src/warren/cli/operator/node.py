@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand, Run
-from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.failures import NOT_AUTHORISED, REFUSED, USAGE, Failure, ToolFailure
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
 from warren.cli.operator.parameters import USER, named, option
@@ -20,7 +20,13 @@ def _authenticate(session: Session, arguments: Arguments) -> None:
     given = arguments["password"]
     password = secret(f"Password of {arguments['user']}") if given is None else given
     body = {"username": arguments["user"], "password": password}
-    account: Row = session.api.send("POST", "/warren/authenticate", body)
+    try:
+        account: Row = session.api.send("POST", "/warren/authenticate", body)
+    except Failure as failure:
+        if arguments["is_known_as"] and failure.status in (REFUSED, NOT_AUTHORISED):
+            sentence = f'failed to authenticate user "{arguments["user"]}": invalid credentials'
+            raise ToolFailure(sentence, failure.status, tool_status=65) from None
+        raise
     tags = ", ".join(account["tags"]) or "none"
     session.say(f"user {account['name']}: credentials accepted; tags: {tags}")
 
@@ -185,7 +191,6 @@ NODE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="nodes",
         name="memory",
-        known_as="memory_breakdown",
         text="Show memory use by category.",
         takes=(
             click.Option(
@@ -201,18 +206,16 @@ NODE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="nodes",
         name="listeners",
-        known_as="listeners",
         text="List listeners.",
         does=_listeners,
     ),
     CustomCommand(
         group="nodes",
         name="version",
-        known_as="server_version",
         text="Show the version of the broker.",
         does=_version,
     ),
-    CustomCommand(group="nodes", name="alarms", known_as="alarms", text="List active alarms.", does=_alarms),
+    CustomCommand(group="nodes", name="alarms", text="List active alarms.", does=_alarms),
     CustomCommand(
         group="nodes",
         name="await",
@@ -230,7 +233,6 @@ NODE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="nodes",
         name="auth-attempts",
-        known_as="list_node_auth_attempt_stats",
         text="Show the number of authentication attempts.",
         does=_attempts,
     ),
@@ -244,7 +246,6 @@ NODE: tuple[OperatorCommand, ...] = (
     ListCommand(
         group="nodes",
         name="settings",
-        known_as="environment",
         text="List the settings of the running broker with their origin.",
         path="/warren/config",
         columns=("key", "value", "origin"),
@@ -252,7 +253,6 @@ NODE: tuple[OperatorCommand, ...] = (
     CustomCommand(
         group="log",
         name="show",
-        known_as="log_location",
         text="Show log outputs and levels.",
         does=_log,
     ),

@@ -14,11 +14,20 @@ from warren.cli.operator.management_client import ManagementClient
 from warren.cli.operator.session import Arguments, Session, Style
 from warren.cli.operator.tls import TLS_OPTIONS, tls_of, tls_options
 
+# The options that show the help of a command under its name in rabbitmqctl.
+HELP_OPTIONS = ["-h", "--help", "-?"]
 REQUEST_TIMEOUT_S = 60.0
 # As rabbitmqctl waits for nodes.
 _WAITING_S = 300.0
 _COMMON = (
     "uri", *TLS_OPTIONS, "timeout", "is_json", "formatter", "is_quiet", "is_silent", "at_node",
+)  # fmt: skip
+
+
+# Options with values for the way of RabbitMQ's tools to files and nodes, which the HTTP API replaces.
+_OF_ERLANG = (
+    "--aliases-file", "--data-dir", "--enabled-plugins-file", "--erlang-cookie", "--file", "--mnesia-dir",
+    "--plugins-dir", "--printer", "--rabbitmq-home", "--script-name",
 )  # fmt: skip
 
 
@@ -48,6 +57,13 @@ def node_before(context: click.Context) -> str | None:
     """Return the node of an option --node before the command, as in `rabbitmqctl -n NAME drain`."""
     found: str | None = context.find_root().params.get("at_node")
     return found
+
+
+def vhost_before(context: click.Context) -> Arguments:
+    """Return the virtual host of an option before the command, as in `rabbitmqctl -p VHOST list_queues`."""
+    found: str | None = context.find_root().params.get("at_vhost")
+    takes = [item.name for item in context.command.params if isinstance(item, click.Option)]
+    return {} if found is None or "vhost" not in takes or _is_given(context, "vhost") else {"vhost": found}
 
 
 def api_of(common: Arguments, ask_password: Callable[[str], str]) -> ManagementClient:
@@ -86,24 +102,39 @@ def common_options(*, is_waiting: bool = False) -> list[click.Parameter]:
     ]
 
 
-def rabbitmq_options() -> list[click.Parameter]:
-    """Return the options of every command of rabbitmqctl that are about its way to the node."""
-    return [
+def rabbitmq_options(*, is_used: bool = True) -> list[click.Parameter]:
+    """Return the options of every command of rabbitmqctl that are about its way to the node.
+
+    Those without a use are accepted and change nothing; with `is_used` false all are of this kind.
+    """
+    options: list[click.Parameter] = [
         click.Option(
             ["-n", "--node", "at_node"],
             metavar="NAME",
             hidden=True,
+            expose_value=is_used,
             help="node, whose host is asked over HTTP",
+        ),
+        click.Option(
+            ["-p", "--vhost", "at_vhost"],
+            metavar="VHOST",
+            hidden=True,
+            expose_value=is_used,
+            help="virtual host of the command",
         ),
         *(
             click.Option(names, is_flag=True, hidden=True, expose_value=False)
-            for names in (["-l", "--longnames"], ["--dry-run"], ["--print-stacktrace"])
+            for names in (["-l", "--longnames"], ["--dry-run"], ["--print-stacktrace"], ["--table-headers"])
         ),
         *(
-            click.Option([name], hidden=True, expose_value=False)
-            for name in ("--erlang-cookie", "--script-name")
+            click.Option([name, f"unused{name.replace('-', '_')}"], hidden=True, expose_value=False)
+            for name in _OF_ERLANG
         ),
     ]
+    if not is_used:
+        names = ["-t", "--timeout"], ["--formatter"]
+        options += [click.Option(each, hidden=True, expose_value=False) for each in names]
+    return options
 
 
 def _uri_of(common: Arguments) -> str:

@@ -65,6 +65,8 @@ def pairs_of(written: tuple[str, ...], what: str) -> dict[str, Any]:
     return pairs
 
 
+FORCE = flag("--force", text="no effect")
+VERBOSE = click.Option(["-V", "--verbose", "is_verbose"], is_flag=True, help="all columns")
 QUEUE = named("queue", "/queues/{vhost}")
 EXCHANGE = named("exchange", "/exchanges/{vhost}")
 USER = named("user", "/users")

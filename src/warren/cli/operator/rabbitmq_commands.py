@@ -1,46 +1,20 @@
 """Commands that exist only under their names in RabbitMQ, for its scripts and health checks."""
 
-import socket
+import click
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run, vhost_option
-from warren.cli.operator.failures import UNHEALTHY, Failure
+from warren.cli.operator.failures import ToolFailure
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import PERMISSIONS, QUEUE, USER, fields, option
+from warren.cli.operator.rabbitmq_checks import RABBITMQ_CHECKS
+from warren.cli.operator.rabbitmq_facts import this_node
+from warren.cli.operator.rabbitmq_newer_commands import RABBITMQ_NEWER
+from warren.cli.operator.rabbitmq_status import RABBITMQ_STATUS
 from warren.cli.operator.session import Arguments, Session
-
-# Seconds for which a connection to a listener may take.
-_CONNECT_S = 10.0
-_ANY_ADDRESS = {"::": "::1", "0.0.0.0": "127.0.0.1"}
-
-
-def _check_ports(session: Session, arguments: Arguments) -> None:
-    """Connect to each listener of the node by its address."""
-    found = session.api.get("/overview", [("columns", "node,listeners")])
-    node = found["node"]
-    ports, failed = [], []
-    for each in found["listeners"]:
-        if each["node"] != node:
-            continue
-        address = each["ip_address"]
-        try:
-            with socket.create_connection((_ANY_ADDRESS.get(address, address), each["port"]), _CONNECT_S):
-                ports.append(str(each["port"]))
-        except OSError as error:
-            failed.append(f"{each['port']} ({each['protocol']}): {error.strerror or error}")
-    if failed:
-        raise Failure(f"connection to ports of node {node} failed: {', '.join(failed)}", UNHEALTHY)
-    session.say(f"Successfully connected to ports {', '.join(ports)} on node {node}.")
-
-
-def _check_node(text: str) -> Run:
-    def does(session: Session, arguments: Arguments) -> None:
-        node = session.api.get("/overview", [("columns", "node")])["node"]
-        session.api.get("/healthchecks/node")
-        session.say(text.format(node=node))
-
-    return does
 
 
 def _without_mirrors(session: Session, arguments: Arguments) -> None:
-    node = session.api.get("/overview", [("columns", "node")])["node"]
+    node = this_node(session)
     session.say(f"Node {node} has no mirrored queues, the check does not apply")
 
 
@@ -56,21 +30,34 @@ def _after_upgrade(session: Session, arguments: Arguments) -> None:
     session.say("Leaders of quorum queues are balanced; no other step follows an upgrade")
 
 
-def _command(name: str, text: str, does: Run, *, is_in_vhost: bool = False) -> OperatorCommand:
-    takes = (vhost_option("/"),) if is_in_vhost else ()
-    return CustomCommand(group="", name=name, known_as=name, text=text, does=does, takes=takes)
+def _peek(session: Session, arguments: Arguments) -> None:
+    asked = [("state", "ready"), ("from", arguments["position"] - 1), ("count", 1)]
+    path = filled("/warren/queues/{vhost}/{queue}/messages", arguments)
+    messages: list[Row] = session.api.get(path, asked)["messages"]
+    if not messages:
+        raise ToolFailure("Message at the given position was not found", tool_status=65)
+    session.print_rows(("keys", "values"), list(messages[0].items()))
 
 
-_RUNNING = "RabbitMQ on node {node} is fully booted and running"
+def _set_permissions_globally(session: Session, arguments: Arguments) -> None:
+    user = arguments["user"]
+    session.begin(f'Setting permissions for user "{user}" in all virtual hosts ...')
+    body = fields("configure", "write", "read")(arguments)
+    for row in session.api.get("/vhosts", [("columns", "name")]):
+        session.api.send("PUT", filled("/permissions/{name}/{user}", row | {"user": user}), body)
+
+
+def _command(
+    name: str, text: str, does: Run, *takes: click.Parameter, is_in_vhost: bool = False
+) -> OperatorCommand:
+    in_vhost = (vhost_option("/"),) if is_in_vhost else ()
+    return CustomCommand(group="", name=name, known_as=name, text=text, does=does, takes=(*in_vhost, *takes))
+
+
 RABBITMQ_ONLY: tuple[OperatorCommand, ...] = (
-    _command("check_port_connectivity", "Connect to all listeners of the node.", _check_ports),
-    _command("node_health_check", "Check that the node is running.", _check_node("Health check passed")),
-    _command("is_running", "Check that the node is running.", _check_node(_RUNNING)),
-    _command(
-        "is_booting",
-        "Say whether the node is starting; a node that answers is not.",
-        _check_node("RabbitMQ on node {node} is fully booted (check with is_running)"),
-    ),
+    *RABBITMQ_STATUS,
+    *RABBITMQ_CHECKS,
+    *RABBITMQ_NEWER,
     _command(
         "check_if_node_is_mirror_sync_critical",
         "Succeed: there are no mirrored queues.",
@@ -81,7 +68,25 @@ RABBITMQ_ONLY: tuple[OperatorCommand, ...] = (
         "list_unresponsive_queues",
         "List queues that do not respond: none.",
         _unresponsive,
+        click.Argument(["columns"], nargs=-1),
+        click.Option(["--local"], is_flag=True, hidden=True, help="those of the node"),
+        option("--queue-timeout", "no effect: a queue responds if its node does", type=click.IntRange(0)),
         is_in_vhost=True,
     ),
     _command("post_upgrade", "Balance the leaders of quorum queues.", _after_upgrade),
+    _command(
+        "peek",
+        "Show the ready message at POSITION, from 1, of a queue.",
+        _peek,
+        QUEUE,
+        click.Argument(["position"], type=click.IntRange(1)),
+        is_in_vhost=True,
+    ),
+    _command(
+        "set_permissions_globally",
+        "Set the permissions of a user in all virtual hosts.",
+        _set_permissions_globally,
+        USER,
+        *PERMISSIONS,
+    ),
 )

@@ -9,11 +9,19 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from ipaddress import ip_address
 
 from warren.cli.operator.text import cell_text, width
 
 # Columns whose values are tables of AMQP.
 _TABLES = frozenset(("arguments", "client_properties"))
+# Columns whose values are objects also in JSON, where others are strings with JSON.
+_OBJECTS = frozenset(("cluster_state",))
+# Columns whose values are addresses, which are a list of their numbers in JSON.
+_ADDRESSES = frozenset(("host", "peer_host"))
+_PROTOCOL = "protocol"
+# The version of a protocol as a tuple of Erlang has it, by its name in the HTTP API.
+_VERSIONS = {"AMQP 0-9-1": [0, 9, 1], "AMQP 0-9": [0, 9], "AMQP 0-8": [0, 8]}
 # What a table of arguments tells of the type of a value, which the HTTP API does not have.
 _TYPES = {bool: "bool", int: "long", float: "double", str: "longstr", list: "array", dict: "table"}
 
@@ -45,9 +53,23 @@ def _plain(name: str, value: object) -> object:
     """Return the `value` of column `name` as rabbitmqctl encodes it: a definition is a string with JSON."""
     if value is None:
         return ""
+    if name in _ADDRESSES and isinstance(value, str):
+        return _address(value)
+    if name == _PROTOCOL and value in _VERSIONS:
+        return _VERSIONS[str(value)]
     if name in _TABLES:
         return _typed(value)
-    return _json(value) if isinstance(value, dict) else value
+    return _json(value) if isinstance(value, dict) and name not in _OBJECTS else value
+
+
+def _address(text: str) -> object:
+    """Return the numbers of an address of IPv4 or IPv6; any other text is kept."""
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return text
+    data = found.packed
+    return list(data) if found.version == 4 else [data[at] << 8 | data[at + 1] for at in range(0, 16, 2)]
 
 
 def _typed(value: object) -> object:
@@ -59,6 +81,8 @@ def _typed(value: object) -> object:
 
 def _cell(name: str, value: object) -> str:
     """Return the `value` of column `name` as text, without control characters."""
+    if name == _PROTOCOL and value in _VERSIONS:
+        return "{" + ",".join(map(str, _VERSIONS[str(value)])) + "}"
     return cell_text(value) if isinstance(value, dict) and name not in _TABLES else _term(value)
 
 

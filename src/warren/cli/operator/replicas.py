@@ -84,6 +84,11 @@ _QUEUE_PATTERN = option(
     "--queue-pattern", "regular expression for queues", default=_EVERYTHING, show_default=True
 )
 _ERRORS_ONLY = flag("--errors-only", text="print only what was not changed")
+_MEMBERSHIP = option(
+    "--membership",
+    "no effect: a replica votes when it has all messages",
+    type=click.Choice(("promotable", "voter")),
+)
 
 REPLICAS: tuple[OperatorCommand, ...] = (
     CustomCommand(
@@ -104,6 +109,7 @@ REPLICAS: tuple[OperatorCommand, ...] = (
         path="/queues/quorum/{vhost}/{queue}/replicas/add",
         takes=(QUEUE, _MEMBER),
         body=lambda arguments: {"node": arguments["node"]},
+        takes_known_as=(_MEMBERSHIP,),
         says="queue {queue}: has a replica on {node}, which votes when it has all messages",
     ),
     RequestCommand(
@@ -129,6 +135,7 @@ REPLICAS: tuple[OperatorCommand, ...] = (
             _QUEUE_PATTERN,
             _ERRORS_ONLY,
         ),
+        takes_known_as=(_MEMBERSHIP,),
         does=_grow,
     ),
     CustomCommand(

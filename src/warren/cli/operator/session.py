@@ -70,6 +70,11 @@ class Session:
             self._printed_s = now_s
             self.note(f"{count} of {total}")
 
+    def print_lines(self, lines: Sequence[str]) -> None:
+        """Print the result of a command of rabbitmqctl, which only --silent suppresses."""
+        if self._style.has_headers:
+            _write(map(cell_text, lines))
+
     def print_rows(self, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; `names` are its columns."""
         if self._style.is_rabbitmq or self._style.formatter in ("csv", "pretty_table"):

@@ -14,7 +14,7 @@ from warren.cli.operator.command_types import (
 )
 from warren.cli.operator.failures import USAGE, Failure
 from warren.cli.operator.management_client import Row, filled
-from warren.cli.operator.parameters import flag, named, option
+from warren.cli.operator.parameters import VERBOSE, flag, named, option
 from warren.cli.operator.session import Arguments, Session
 from warren.cli.operator.tasks import COUNT, MATCH, peek
 
@@ -65,7 +65,7 @@ def _status(session: Session, arguments: Arguments) -> None:
 
 def _add_super(session: Session, arguments: Arguments) -> None:
     """Declare the exchange and its streams; if one fails, those declared before are deleted."""
-    count, keys = arguments["partitions"], arguments["routing_keys"]
+    count, keys = arguments["partitions"], arguments["routing_keys"] or arguments.get("binding_keys")
     if (count is None) == (keys is None):
         raise Failure("give --partitions or --routing-keys", USAGE)
     keys = [str(number) for number in range(count)] if keys is None else keys.split(",")
@@ -197,6 +197,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
         group="streams",
         name="connections",
         known_as="list_stream_connections",
+        takes_known_as=(VERBOSE,),
         text="List connections of the stream protocol.",
         path="/stream/connections",
         within="/stream/connections/{vhost}",
@@ -208,6 +209,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
         group="streams",
         name="publishers",
         known_as="list_stream_publishers",
+        takes_known_as=(VERBOSE,),
         text="List publishers of the stream protocol.",
         path="/stream/publishers",
         within="/stream/publishers/{vhost}",
@@ -244,6 +246,7 @@ STREAMS: tuple[OperatorCommand, ...] = (
         group="streams",
         name="consumers",
         known_as="list_stream_consumers",
+        takes_known_as=(VERBOSE,),
         text="List consumers of the stream protocol.",
         path="/stream/consumers",
         within="/stream/consumers/{vhost}",
@@ -288,6 +291,11 @@ STREAMS: tuple[OperatorCommand, ...] = (
             option("--max-age", "maximum age of messages, such as 7D"),
             _size("--max-length-bytes", "maximum size of each stream in bytes"),
             _size("--stream-max-segment-size-bytes", "size of each segment in bytes"),
+        ),
+        takes_known_as=(
+            option("--binding-keys", "same as --routing-keys"),
+            option("--leader-locator", "no effect: a stream has one replica"),
+            _size("--initial-cluster-size", "no effect: a stream has one replica"),
         ),
         does=_add_super,
     ),

@@ -11,12 +11,12 @@ from warren.cli.operator.tasks import summary_of
 _LISTED = (
     "list_vhosts", "list_users", "list_permissions", "list_policies", "list_operator_policies",
     "list_parameters", "list_connections", "list_channels", "list_consumers", "list_exchanges",
-    "list_queues", "list_bindings", "environment",
+    "list_queues", "list_bindings", "settings",
 )  # fmt: skip
 _LISTINGS = {
-    command.known_as: command
+    command.known_as or command.name: command
     for command in (*LISTS, *NODE)
-    if isinstance(command, ListCommand) and command.known_as
+    if isinstance(command, ListCommand)
 }
 
 

@@ -148,13 +148,17 @@ def _reason_header(reason: str | None) -> dict[str, str]:
 
 
 def _close_all(session: Session, arguments: Arguments) -> None:
-    path = "/connections" if arguments["vhost"] is None else filled("/vhosts/{vhost}/connections", arguments)
+    is_all = arguments.get("is_global") or arguments["vhost"] is None
+    path = "/connections" if is_all else filled("/vhosts/{vhost}/connections", arguments)
     names = [row["name"] for row in session.api.rows(path, {"columns": "name"}, session.progress)]
+    # RabbitMQ's limit of 0 is none.
+    names = names[: arguments.get("limit") or len(names)]
     for count, name in enumerate(names, 1):
         # A connection that its client has closed meanwhile is no failure.
         with suppress(ObjectNotFound):
             where = filled("/connections/{name}", {"name": name})
             session.api.send("DELETE", where, headers=_reason_header(arguments["reason"]))
+        time.sleep(arguments.get("per_connection_delay", 0) / 1_000)
         session.progress(count, len(names))
     session.say(f"connections: {len(names)} closed")
 
@@ -314,6 +318,7 @@ COUNT = option("--count", "number of messages", type=click.IntRange(1, 100_000),
 _REASON = named("reason", required=False)
 _FILE = named("file", default="-")
 _EVERYTHING = vhost_option(None)
+_FORMAT = option("--format", "format of the file", type=click.Choice(("json",), case_sensitive=False))
 
 
 def _pairs(name: str, text: str) -> click.Option:
@@ -327,9 +332,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         text="Show a summary of the broker.",
         does=_status,
     ),
-    CustomCommand(
-        group="nodes", name="ping", known_as="ping", text="Check that the broker responds.", does=_ping
-    ),
+    CustomCommand(group="nodes", name="ping", text="Check that the broker responds.", does=_ping),
     CustomCommand(
         group="exchanges",
         name="publish",
@@ -371,6 +374,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         name="export",
         known_as="export_definitions",
         takes=(_EVERYTHING, _FILE),
+        takes_known_as=(_FORMAT,),
         does=_export,
         text="Export definitions to FILE or standard output.",
     ),
@@ -382,6 +386,10 @@ TASKS: tuple[OperatorCommand, ...] = (
             _EVERYTHING,
             _FILE,
             flag("--skip-invalid", text="import the rest if entries cannot be declared, and name these"),
+        ),
+        takes_known_as=(
+            _FORMAT,
+            flag("--skip-if-unchanged", text="no effect: an import changes only what differs"),
         ),
         does=_import,
         text="Import definitions from FILE or standard input.",
@@ -408,6 +416,11 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="close_all_connections",
         text="Close all connections, or those of a virtual host; REASON is sent to the clients.",
         takes=(_EVERYTHING, _REASON),
+        takes_known_as=(
+            flag("--global", "is_global", text="those of all virtual hosts"),
+            option("--limit", "at most this many", type=click.IntRange(0), default=0),
+            option("--per-connection-delay", "milliseconds between two", type=click.IntRange(0), default=0),
+        ),
         does=_close_all,
     ),
     CustomCommand(
@@ -426,7 +439,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         takes=(
             named("vhost", "/vhosts", required=False),
             click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="same as the argument VHOST"),
-            option("--node", "name of the node"),
+            click.Option(["-n", "--node"], help="name of the node"),
         ),
         text="Restart a virtual host that has failed.",
         does=_restart_vhost,
@@ -435,6 +448,10 @@ TASKS: tuple[OperatorCommand, ...] = (
         group="feature-flags",
         name="enable",
         known_as="enable_feature_flag",
+        takes_known_as=(
+            flag("-e", "--experimental", text="no effect"),
+            flag("-o", "--opt-in", text="no effect"),
+        ),
         text="Enable a feature flag, or `all`.",
         takes=(named("name", "/feature-flags"),),
         does=_enable_feature_flag,

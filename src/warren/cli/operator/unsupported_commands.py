@@ -22,6 +22,9 @@ _LOG = (
 _SOURCES = "authentication attempts are counted by protocol only; their addresses are in the log"
 _RETENTION = "use a policy: warren policies set NAME '^STREAM$' '{\"max-age\": \"7D\"}' --apply-to streams"
 _REPLICAS = "a stream has a single replica"
+_KEYS = "set auth_oauth2.signing_keys.* or auth_oauth2.jwks_url, from which keys are read"
+_DISK = "the disk alarm is always on: 'warren nodes limit-disk' sets its threshold"
+_GROUPS = "'warren streams clients STREAM' shows consumers, and the offsets that they have stored"
 _STATUS = "memory is released as messages go: use 'warren queues show'"
 
 UNSUPPORTED = {
@@ -54,6 +57,30 @@ UNSUPPORTED = {
     "suspend_listeners": "use 'warren cluster drain'",
     "resume_listeners": "use 'warren cluster revive'",
     "consume_event_stream": "events are published to the exchange amq.rabbitmq.event: bind a queue to it",
+    **dict.fromkeys(("add_uaa_key", "add_signing_key"), _KEYS),
+    **dict.fromkeys(
+        ("activate_free_disk_space_monitoring", "deactivate_free_disk_space_monitoring"), _DISK
+    ),
+    **dict.fromkeys(
+        (
+            "activate_stream_consumer", "list_stream_consumer_groups", "list_stream_group_consumers",
+            "reset_offset",
+        ),
+        _GROUPS,
+    ),
+    **dict.fromkeys(("decrypt_conf_value", "encrypt_conf_value"), _NO_ENCODING),
+    "coordinator_status": "streams have no coordinator: each has a single replica",
+    "force_checkpoint": "logs of quorum queues are compacted without being asked",
+    "force_standalone_khepri_boot": "see 'warren cluster recover --help'",
+    "grow_to_count": "use 'warren queues grow NODE all' for each node that lacks replicas",
+    "transfer_leadership": "use 'warren queues rebalance', or 'warren cluster drain' for a whole node",
+    "set_channel_interceptor_priorities": "channels have no interceptors",
+    "list_policies_that_match": "'warren queues show QUEUE' names the policy that is in effect",
+    "message_size_stats": "sizes of single messages are not counted: use 'warren queues show'",
+    "metadata_store_status": "'warren cluster status' shows who leads, and which members are up",
+    "reconcile_vhosts": "'warren vhosts restart' starts a virtual host that has failed",
+    "remove_classic_queue_mirroring_from_policies": "ha-* keys of policies have no effect",
+    "consistent_hash_exchange_ring_state": "'warren bindings list' shows the weights of its queues",
     "autocomplete": "use 'warren completion bash'",
 }  # fmt: skip
 

@@ -63,7 +63,7 @@ class LedGroups:
         group = self._leading(number)
         if group is None or group.driver.replica.transfer_to:
             return False
-        group.transfer(replica)
+        group.retire(replica)
         return True
 
     def _propose(self, number: int, kind: MemberChangeKind, replica: int) -> bool:

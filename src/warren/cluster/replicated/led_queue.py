@@ -116,9 +116,9 @@ class LedQueue(VhostQueue):
         return None if self._leader is None else self._leader.head_timestamp
 
     @property
-    def oldest_ready_ms(self) -> int | None:
-        """How long ago (ms) the oldest ready message was published; None without one, or if another leads."""
-        return None if self._leader is None else self._leader.oldest_ready_ms
+    def oldest_ready_at(self) -> int | None:
+        """When the oldest ready message was published (Unix time, ms); None if another node leads."""
+        return None if self._leader is None else self._leader.oldest_ready_at
 
     @property
     def ready_by_priority(self) -> dict[int, int] | None:

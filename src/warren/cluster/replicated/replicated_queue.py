@@ -221,7 +221,7 @@ class ReplicatedQueue(LedQueue):
         until = self._host.turn.now() + LEADER_TRANSFER_MS_MAX
         if replica and group is not None:
             while self._dependencies.leaders.leader_of(record) != node:
-                group.transfer(replica)
+                group.retire(replica)
                 try:
                     await self._absence.change(until, self._timed_out("moving the leader of"))
                 except InternalError:

@@ -111,7 +111,7 @@ class ReplicatedQueues:
         return queue
 
     def hand_over(self) -> None:
-        """Have other members lead what this node leads: it is drained, or about to stop."""
+        """Have other members lead what this node leads, at once: it is about to stop."""
         for group in list(self._led.values()):
             group.hand_over()
 
@@ -165,12 +165,17 @@ class ReplicatedQueues:
             case MemberChanged(member=member) if not member.is_up:
                 self._node_ended(member.id)
             case MemberChanged(member=member) if member.is_draining and self._is_own(member.id):
-                self._node.later(lambda _: self.hand_over())
+                self._node.later(lambda _: self._retire())
             case MemberRemoved(member=member):
                 self._node_ended(member.id)
                 self._node.later(lambda _: self._look())
             case _:
                 pass
+
+    def _retire(self) -> None:
+        """Have other members lead, without marks on what no client has got."""
+        for group in list(self._led.values()):
+            group.retire()
 
     def _is_own(self, node: int) -> bool:
         return node == self._node.incarnation.node

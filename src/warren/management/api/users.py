@@ -3,7 +3,7 @@
 import asyncio
 from base64 import b64decode
 from binascii import Error as Base64Error
-from typing import TypedDict
+from typing import Required, TypedDict
 
 from aiohttp import web
 
@@ -16,7 +16,7 @@ from warren.management.api.permissions import (
     permissions_of,
     topic_permissions_of,
 )
-from warren.management.listing import Listing, reply_list, reply_one
+from warren.management.listing import JsonObject, Listing, reply_list, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose, user_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
@@ -46,14 +46,15 @@ class UsersBody(TypedDict):
     users: list[str]
 
 
-class UserShape(TypedDict):
-    """A user."""
+class UserShape(TypedDict, total=False):
+    """A user; it has either `password_hash` or, if hashes are hidden, `has_password`."""
 
-    name: str
+    name: Required[str]
     password_hash: str
-    hashing_algorithm: str
-    tags: list[str]
-    limits: dict[str, int]
+    has_password: bool
+    hashing_algorithm: Required[str]
+    tags: Required[list[str]]
+    limits: Required[dict[str, int]]
 
 
 _users = documented(query=ListQuery, response=list[UserShape])
@@ -62,7 +63,7 @@ _users = documented(query=ListQuery, response=list[UserShape])
 @_users
 async def users(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """List all users."""
-    return await reply_list(request, _listing(list(node.metadata.users.by_name.values())))
+    return await reply_list(request, _listing(list(node.metadata.users.by_name.values()), node))
 
 
 @_users
@@ -70,13 +71,13 @@ async def without_permissions(request: web.Request, node: ManagedNode) -> web.St
     """List users without permissions in any virtual host."""
     permitted = {user for user, _ in node.metadata.permissions.by_user_and_vhost}
     found = [user for user in node.metadata.users.by_name.values() if user.name not in permitted]
-    return await reply_list(request, _listing(found))
+    return await reply_list(request, _listing(found, node))
 
 
 @documented(query=ColumnsQuery, response=UserShape)
 def user(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Get a user."""
-    return reply_one(request, user_entry(user_in_path(request, node)))
+    return reply_one(request, _view(user_in_path(request, node), node))
 
 
 @documented(body=UserBody)
@@ -89,8 +90,13 @@ async def put_user(request: web.Request, node: ManagedNode) -> web.StreamRespons
     limits = _limits(name, fields, node)
     if "password" in fields and "password_hash" in fields:
         raise bad_request("both_password_and_password_hash_are_provided")
-    is_new = name not in node.metadata.users.by_name
-    hashed = await _hashed(fields, node)
+    known = node.metadata.users.by_name.get(name)
+    is_new = known is None
+    if known is not None and node.has_hidden_password_hashes and not _has_secret(fields):
+        # Clients cannot send back what they are not shown.
+        hashed = PasswordHash(known.password_hash, known.hashing_algorithm)
+    else:
+        hashed = await _hashed(fields, node)
     await propose(
         node,
         PutUser(
@@ -203,7 +209,23 @@ def _limits(user: str, fields: BodyFields, node: ManagedNode) -> dict[str, objec
     return limits if known is None else {**known.limits, **limits}
 
 
-def _listing(found: list[User]) -> Listing[User]:
+def _listing(found: list[User], node: ManagedNode) -> Listing[User]:
     return Listing(
-        records=found, view=user_entry, columns={"name": lambda user: user.name}, sort_keys=("name",)
+        records=found,
+        view=lambda user: _view(user, node),
+        columns={"name": lambda user: user.name},
+        sort_keys=("name",),
     )
+
+
+def _view(user: User, node: ManagedNode) -> JsonObject:
+    """A user as JSON, without the hash of its password if hashes are hidden."""
+    found = user_entry(user)
+    if node.has_hidden_password_hashes:
+        del found["password_hash"]
+        found["has_password"] = bool(user.password_hash)
+    return found
+
+
+def _has_secret(fields: BodyFields) -> bool:
+    return "password" in fields or "password_hash" in fields

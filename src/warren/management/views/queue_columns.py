@@ -43,7 +43,7 @@ FIELDS = EXACT | frozenset((
     *MEMORY,
     "arguments", "backing_queue_status", "consumer_capacity", "consumer_utilisation",
     "effective_policy_definition", "exclusive_consumer_tag", "head_message_timestamp", "idle_since",
-    "message_stats", "messages_by_priority", "oldest_ready_ms", "operator_policy", "paused", "policy",
+    "message_stats", "messages_by_priority", "oldest_ready_at", "operator_policy", "paused", "policy",
     "single_active_consumer_tag",
     *(f"{name}_details" for name in LENGTHS),
 ))  # fmt: skip
@@ -155,9 +155,9 @@ def _active(live: VhostQueue) -> str | None:
 
 
 def _oldest(live: VhostQueue) -> dict[str, int]:
-    """The field `oldest_ready_ms`, which queues without a ready message lack."""
-    oldest_ms = live.oldest_ready_ms
-    return {} if oldest_ms is None else {"oldest_ready_ms": oldest_ms}
+    """The field `oldest_ready_at`, which queues without a ready message lack."""
+    oldest_at = live.oldest_ready_at
+    return {} if oldest_at is None else {"oldest_ready_at": oldest_at}
 
 
 def _paused(node: ManagedNode, named: Sequence[IndexedQueue]) -> list[str]:
@@ -254,8 +254,8 @@ _MEMORY: Mapping[str, _Read] = {
     "head_message_timestamp": lambda lives: [
         sort_value(live.head_timestamp, ()) if live.message_count else _NULL for live in lives
     ],
-    "oldest_ready_ms": lambda lives: [
-        sort_value(_oldest(live) if live.message_count else {}, ("oldest_ready_ms",)) for live in lives
+    "oldest_ready_at": lambda lives: [
+        sort_value(_oldest(live) if live.message_count else {}, ("oldest_ready_at",)) for live in lives
     ],
 }
 _TAGS: Mapping[str, _Read] = {

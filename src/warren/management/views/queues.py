@@ -98,7 +98,7 @@ class _Fields(TypedDict, total=False):
     message_bytes_dlx: int
     messages_delayed: int
     messages_by_priority: dict[str, int]
-    oldest_ready_ms: int
+    oldest_ready_at: int
     messages_quarantined: int
     single_active_consumer_ctag: str | None
     term: int
@@ -141,8 +141,8 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
     }
     if by_priority := live.ready_by_priority:
         facts["messages_by_priority"] = {str(priority): n for priority, n in by_priority.items()}
-    if (oldest_ms := live.oldest_ready_ms) is not None:
-        facts["oldest_ready_ms"] = oldest_ms
+    if (oldest_at := live.oldest_ready_at) is not None:
+        facts["oldest_ready_at"] = oldest_at
     stats = message_stats(
         QUEUE_COLUMNS,
         (0,) * _LENGTHS_COUNT + tuple(row[_LENGTHS_COUNT:]),

@@ -26,6 +26,7 @@ cdef class QuorumGroup(GroupListener):
     cdef GroupStorage _storage
     cdef bint _is_started
     cdef bint _leads
+    cdef bint _is_retiring
     cdef uint64_t _term
     cdef int _unwritten_ticks
     cdef readonly QuorumMachine machine

@@ -92,8 +92,8 @@ class QuorumGroup(GroupListener):
     """The replica of one quorum queue on this node; it leads if it is the only member."""
 
     __slots__ = (
-        "_driver", "_incarnation", "_is_started", "_leads", "_log", "_membership", "_owner", "_storage",
-        "_store", "_term", "_unwritten_ticks", "is_closed", "machine", "messages", "proposals",
+        "_driver", "_incarnation", "_is_retiring", "_is_started", "_leads", "_log", "_membership", "_owner",
+        "_storage", "_store", "_term", "_unwritten_ticks", "is_closed", "machine", "messages", "proposals",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +116,8 @@ class QuorumGroup(GroupListener):
         # True while it leads, and the term in which it has opened the queue.
         self._leads = False
         self._term = 0
+        # True while it leads and has another one lead, as soon as all agree on what was never delivered.
+        self._is_retiring = False
         # The ticks in which the store has taken nothing of what was gathered.
         self._unwritten_ticks = 0
         # What is agreed on, beside the messages; `settled` are those of entries that are not in the log.
@@ -203,6 +205,8 @@ class QuorumGroup(GroupListener):
         if self.proposals.is_due:
             # It has not handed over after all.
             self._log.announce()
+        if self._is_retiring and self.proposals.is_idle:
+            self._end_retiring()
 
     def entry_messages(self, entry: Entry) -> Sequence[StoredMessage | None]:
         """The messages of `entry`, which this replica sends to another; None for each one that is settled."""
@@ -222,6 +226,19 @@ class QuorumGroup(GroupListener):
     def hand_over(self) -> bool:
         """Have the member lead that has most of the log; False if this one does not lead, or is alone."""
         return self._driver.hand_over() != NOBODY
+
+    def retire(self, replica: int = NOBODY) -> None:
+        """Have another member lead, which is `replica` if given, when all agree on what was never delivered.
+
+        Nothing is delivered until then. If that fails, this one continues.
+        """
+        if self._is_retiring:
+            return
+        if not self.is_open:
+            self._replace_leader(replica)
+            return
+        self._is_retiring = True
+        self._owner.stop_delivering(lambda: self._replace_leader(replica))
 
     def transfer(self, replica: int) -> None:
         """Have another member lead, wherever the leader is; nothing happens if that fails."""
@@ -435,9 +452,25 @@ class QuorumGroup(GroupListener):
         self._log.announce()
         self.proposals.call_waiting()
 
+    def _replace_leader(self, replica: int) -> None:
+        if replica == NOBODY:
+            self.hand_over()
+            self._flush()
+        else:
+            self.transfer(replica)
+        if self._is_retiring:
+            self._end_retiring()
+
+    def _end_retiring(self) -> None:
+        """Continue to lead, unless another one is about to."""
+        if self._leads and self._driver.replica.transfer_to == NOBODY:
+            self._is_retiring = False
+            self._owner.keeps_leading()
+
     def _stop_leading(self) -> None:
         """End the proposals, and with them the queue that has made them."""
         self._leads = False
+        self._is_retiring = False
         self._term = 0
         self._storage.drop_recent(self._driver.applied)
         unanswered = self.proposals.end()

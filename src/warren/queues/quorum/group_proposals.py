@@ -55,6 +55,12 @@ class GroupOwner(Protocol):
     def stopped_leading(self, unanswered: list[PendingBatch]) -> None:
         """Another replica leads, or soon does; what was published may be committed later, or not."""
 
+    def stop_delivering(self, ended: Callable[[], None]) -> None:
+        """Deliver nothing any more; call `ended` when all agree on what was never delivered."""
+
+    def keeps_leading(self) -> None:
+        """No other replica leads after `stop_delivering`: deliver again."""
+
     def failed(self, error: Exception) -> None:
         """The group has raised `error` outside of any connection, and ends."""
 

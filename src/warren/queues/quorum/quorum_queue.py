@@ -260,7 +260,9 @@ class QuorumQueue(ClaimedQueue):
         return None if delivery is None else (delivery, self.message_count)
 
     def stop_delivering(self, ended: Callable[[], None]) -> None:
-        """Deliver nothing any more, and have the group agree on what was never delivered: the node stops.
+        """Deliver nothing any more, and have the group agree on what was never delivered.
+
+        The node stops, or another replica is to lead.
 
         The reach is ahead of deliveries, so that otherwise whoever leads next would mark as redelivered what
         no client has got.
@@ -279,6 +281,11 @@ class QuorumQueue(ClaimedQueue):
             backlog.reach = 0
         group.proposals.retreat(positions)
         group.proposals.when_settled(ended)
+
+    def keeps_leading(self) -> None:
+        """Deliver again, since no other replica leads after `stop_delivering`."""
+        self._is_retreating = False
+        self.reached()
 
     async def inspect(self) -> QueueCounts:
         """The numbers of its ready messages and of its consumers, as soon as the group has opened."""

@@ -1,5 +1,7 @@
 """Tables as rabbitmqctl prints them; the lines were measured on RabbitMQ 3.10.8."""
 
+import json
+
 import pytest
 
 from warren.cli.operator.rabbitmq_output import rabbitmq_lines
@@ -54,3 +56,16 @@ def test_arguments_are_typed_and_definitions_are_strings_with_json() -> None:
 def test_no_control_character_reaches_the_terminal() -> None:
     for formatter in ("table", "csv", "json", "pretty_table"):
         assert "\x1b" not in "".join(lines(formatter, ("name",), (("\x1b[2J",),)))
+
+
+def test_addresses_and_versions_of_protocols_are_numbers_as_in_erlang() -> None:
+    names = ("peer_host", "protocol", "cluster_state")
+    rows = [["127.0.0.1", "AMQP 0-9-1", {"a": "running"}], ["::1", "stream", {}], ["till", None, {}]]
+    lines = rabbitmq_lines("json", names, rows, has_headers=True)[1:-1]
+    assert [json.loads(line.lstrip(",")) for line in lines] == [
+        {"peer_host": [127, 0, 0, 1], "protocol": [0, 9, 1], "cluster_state": {"a": "running"}},
+        {"peer_host": [0, 0, 0, 0, 0, 0, 0, 1], "protocol": "stream", "cluster_state": {}},
+        {"peer_host": "till", "protocol": "", "cluster_state": {}},
+    ]
+    lines = rabbitmq_lines("table", names[:2], [rows[0][:2]], has_headers=False)
+    assert lines == ["127.0.0.1\t{0,9,1}"]

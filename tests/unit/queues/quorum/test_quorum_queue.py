@@ -175,6 +175,22 @@ def test_nothing_is_delivered_any_more_when_the_node_stops() -> None:
     assert fetched == [None]
 
 
+def test_a_queue_whose_leadership_nobody_takes_over_delivers_again() -> None:
+    disk, reader = Disk(), Reader()
+    queue = QuorumQueue("q", "/", Host(), QueueSettings(), incarnation=Incarnation(1, 1))
+    disk.keep(queue)
+    for body in "ab":
+        queue.publish(sent(body, delivery_mode=2), None, 0)
+    disk.write()
+    assert queue.group is not None
+    queue.group.retire()
+    queue.add_consumer(reader)
+    # The group has no other member.
+    disk.write()
+    disk.write()
+    assert reader.bodies == [b"a", b"b"]
+
+
 def test_a_queue_in_memory_has_nothing_to_agree_on_when_the_node_stops() -> None:
     queue = QuorumQueue("q", "/", Host(), QueueSettings(), incarnation=Incarnation(1, 1))
     ended: list[bool] = []

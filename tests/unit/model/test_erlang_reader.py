@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warren.limits_relay import CONFIG_TERMS_DEPTH_MAX, CONFIG_TERMS_SIZE_MAX
+from warren.model.erlang_reader import MapTerm, TermError, read_terms
 from warren.model.erlang_terms import Atom
-from warren.node.erlang_reader import MapTerm, TermError, read_terms
 
 
 @pytest.mark.parametrize(

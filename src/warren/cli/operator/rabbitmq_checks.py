@@ -1,0 +1,185 @@
+"""The checks of RabbitMQ's tools: a sentence or a JSON object, and the exit status of a failed check."""
+
+import json
+import socket
+
+import click
+
+from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
+from warren.cli.operator.failures import ToolFailure
+from warren.cli.operator.management_client import Row, filled
+from warren.cli.operator.parameters import option
+from warren.cli.operator.rabbitmq_facts import (
+    alarm_sentence,
+    alarms_of,
+    own_listeners,
+    this_node,
+)
+from warren.cli.operator.rabbitmq_status import alarm_document
+from warren.cli.operator.session import Arguments, Session
+
+# Seconds for which a connection to a listener may take.
+_CONNECT_S = 10.0
+_ANY_ADDRESS = {"[::]": "::1", "0.0.0.0": "127.0.0.1"}
+
+
+def _check_ports(session: Session, arguments: Arguments) -> None:
+    """Connect to each listener of the node by its address."""
+    node, listeners = own_listeners(session)
+    session.begin(f"Testing TCP connections to all active listeners on node {node} ...")
+    failed = []
+    for each in listeners:
+        own = _ANY_ADDRESS.get(each["interface"], each["interface"].strip("[]"))
+        address = arguments["address"] or own
+        try:
+            with socket.create_connection((address, each["port"]), _CONNECT_S):
+                pass
+        except OSError as error:
+            failed.append(f"{each['port']} ({each['protocol']}): {error.strerror or error}")
+    if failed:
+        raise ToolFailure(f"Connection to ports of node {node} failed: {', '.join(failed)}")
+    answer(
+        session,
+        f"Successfully connected to ports {_ports(listeners)} on node {node}.",
+        {"listeners": listeners, "node": node, "result": "ok"},
+    )
+
+
+def _check_node(begins: str, text: str, **document: object) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        node = this_node(session)
+        session.begin(begins.format(node=node))
+        session.api.get("/healthchecks/node")
+        sentence = text.format(node=node)
+        answer(session, sentence, {"message": sentence} | document)
+
+    return does
+
+
+def _ping(session: Session, arguments: Arguments) -> None:
+    session.begin(f"Will ping {this_node(session)} over its HTTP API ...")
+    answer(session, "Ping succeeded", {"message": "Ping succeeded"})
+
+
+def _check_alarms(*, is_local: bool) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        node = this_node(session)
+        session.begin(f"Asking node {node} to report any {'local ' * is_local}resource alarms ...")
+        alarms = alarms_of(session.api.get("/nodes"))
+        found = [alarm for alarm in alarms if alarm["node"] == node or not is_local]
+        if found:
+            document = alarm_document(node, found) | {"result": "error"}
+            raise _failed(session, "\n".join(map(alarm_sentence, found)), document)
+        where = "no local alarms" if is_local else "no alarms, local or clusterwide"
+        answer(session, f"Node {node} reported {where}", {"result": "ok"})
+
+    return does
+
+
+def _check_listener(field: str) -> Run:
+    def does(session: Session, arguments: Arguments) -> None:
+        node, listeners = own_listeners(session)
+        wanted = arguments[field]
+        session.begin(f"Asking node {node} if there's an active listener for {field} {wanted} ...")
+        found = [each[field] for each in listeners]
+        if wanted not in map(str, found):
+            document = {"listeners": listeners, "missing": wanted, f"{field}s": found, "result": "error"}
+            others = ", ".join(sorted({str(each) for each in found}))
+            sentence = f"No listener for {field} {wanted} is active on node {node}. Found: {others}"
+            raise _failed(session, sentence, document)
+        document = {"node": node, field: wanted, "result": "ok"}
+        answer(session, f"A listener for {field} {wanted} is running on node {node}.", document)
+
+    return does
+
+
+def check(path: str, begins: str, text: str) -> Run:
+    """Return a check that asks a health check of the API; `text` tells that it has passed."""
+
+    def does(session: Session, arguments: Arguments) -> None:
+        node = this_node(session)
+        session.begin(begins.format(node=node, **arguments))
+        session.api.get(filled(path, arguments))
+        answer(session, text.format(node=node, **arguments), {"result": "ok"})
+
+    return does
+
+
+def answer(session: Session, sentence: str, document: Row) -> None:
+    """Print what a check has found, as a sentence or as `document` for programs."""
+    if session.is_json:
+        session.print_json_line(document)
+    else:
+        session.print_lines([sentence])
+
+
+def _failed(session: Session, sentence: str, document: Row) -> ToolFailure:
+    return ToolFailure(json.dumps(document, separators=(",", ":")) if session.is_json else sentence)
+
+
+def _ports(listeners: list[Row]) -> str:
+    return ", ".join(map(str, sorted({each["port"] for each in listeners})))
+
+
+def _command(name: str, text: str, does: Run, *takes: click.Parameter) -> OperatorCommand:
+    return CustomCommand(group="", name=name, known_as=name, text=text, does=does, takes=takes)
+
+
+_RUNNING = "RabbitMQ on node {node} is fully booted and running"
+_BOOTED = (
+    "RabbitMQ on node {node} is fully booted (check with is_running), stopped or has not started booting yet"
+)
+RABBITMQ_CHECKS: tuple[OperatorCommand, ...] = (
+    _command("ping", "Check that the node answers.", _ping),
+    _command(
+        "check_port_connectivity", "Connect to all listeners of the node.", _check_ports,
+        click.Option(["-a", "--address"], help="address instead of those of the listeners"),
+    ),
+    _command(
+        "check_running", "Check that the node is running.",
+        _check_node("Checking if RabbitMQ is running on node {node} ...", _RUNNING),
+    ),
+    _command(
+        "is_running", "Check that the node is running.",
+        _check_node("Asking node {node} for its status ...", _RUNNING, result=True),
+    ),
+    _command(
+        "is_booting", "Say whether the node is starting; a node that answers is not.",
+        _check_node("Asking node {node} for its boot status ...", _BOOTED, result=False),
+    ),
+    _command(
+        "node_health_check", "Check that the node is running.",
+        _check_node("Checking health of node {node} ...", "Health check passed"),
+    ),
+    _command("check_alarms", "Check that there are no alarms.", _check_alarms(is_local=False)),
+    _command("check_local_alarms", "Check that the node has no alarms.", _check_alarms(is_local=True)),
+    _command(
+        "check_port_listener", "Check that the node listens on a port.", _check_listener("port"),
+        click.Argument(["port"]),
+    ),
+    _command(
+        "check_protocol_listener", "Check that the node listens for a protocol.",
+        _check_listener("protocol"), click.Argument(["protocol"]),
+    ),
+    _command(
+        "check_virtual_hosts", "Check that all virtual hosts are running.",
+        check(
+            "/health/checks/virtual-hosts",
+            "Checking if all vhosts are running on node {node} ...",
+            "Node {node} reported all vhosts as running",
+        ),
+    ),
+    _command(
+        "check_certificate_expiration", "Check that no certificate expires soon.",
+        check(
+            "/health/checks/certificate-expiration/{within}/{unit}",
+            "Checking certificate expiration on node {node} ...",
+            "No certificates are expiring within {within} {unit}.",
+        ),
+        option("--within", "number of time units", type=click.IntRange(1), default=4, show_default=True),
+        option(
+            "--unit", "time unit",
+            type=click.Choice(("days", "weeks", "months", "years")), default="weeks", show_default=True,
+        ),
+    ),
+)  # fmt: skip
