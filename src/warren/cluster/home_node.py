@@ -542,7 +542,9 @@ class HomeNode:
         elif kind == FAILED:
             code, text = reader.number(2), reader.long_text()
             if request.undo is None:
-                request.fail(error_of(code, text, request.traffic, self.node_name, self._vhost))
+                request.fail(
+                    error_of(code, text, request.traffic, node_name=self.node_name, vhost=self._vhost)
+                )
         else:
             left = reader.number(4)
             request.answer((self._got(reader, request), left))
