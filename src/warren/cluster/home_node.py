@@ -227,10 +227,7 @@ class HomeNode:
             self._add(TOUCH, traffic.number)
 
     def attach(self, traffic: QueueTraffic, consumer: Consumer, arguments: bytes) -> HomeRequest:
-        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and to deliver to it.
-
-        So it has its turn when its client hears that it consumes; what it gets comes behind the answer.
-        """
+        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and deliver to it."""
         self.check_up(traffic)
         request, attachment = self.new_attachment(traffic, consumer)
         flags = (IS_EXCLUSIVE if consumer.is_exclusive else 0) | (NO_ACK if consumer.no_ack else 0)
@@ -542,7 +539,9 @@ class HomeNode:
         elif kind == FAILED:
             code, text = reader.number(2), reader.long_text()
             if request.undo is None:
-                request.fail(error_of(code, text, request.traffic, self.node_name, self._vhost))
+                request.fail(
+                    error_of(code, text, request.traffic, node_name=self.node_name, vhost=self._vhost)
+                )
         else:
             left = reader.number(4)
             request.answer((self._got(reader, request), left))

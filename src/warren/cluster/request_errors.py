@@ -22,7 +22,7 @@ def code_of(error: AmqpError) -> int:
     return HOME_BEHIND if isinstance(error, HomeDown) else error.code
 
 
-def error_of(code: int, text: str, traffic: QueueTraffic | None, node_name: str, vhost: str) -> AmqpError:
+def error_of(code: int, text: str, traffic: QueueTraffic | None, *, node_name: str, vhost: str) -> AmqpError:
     """The error that the home `node_name` has answered to a request about the queue of `traffic`, if any."""
     if code == HOME_BEHIND and traffic is not None:
         return _inaccessible(traffic, node_name, vhost)
