@@ -227,10 +227,7 @@ class HomeNode:
             self._add(TOUCH, traffic.number)
 
     def attach(self, traffic: QueueTraffic, consumer: Consumer, arguments: bytes) -> HomeRequest:
-        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and to deliver to it.
-
-        So it has its turn when its client hears that it consumes; what it gets comes behind the answer.
-        """
+        """Ask the home to admit `consumer`, with its `arguments` as an encoded table, and deliver to it."""
         self.check_up(traffic)
         request, attachment = self.new_attachment(traffic, consumer)
         flags = (IS_EXCLUSIVE if consumer.is_exclusive else 0) | (NO_ACK if consumer.no_ack else 0)
