@@ -68,6 +68,7 @@ class Echo(DrivenConnection):
         self.is_finished = line == b"quit"
 
     def take_output(self) -> list[Buffer]:
+        self.changes += 1
         output, self._output = self._output, []
         return output
 
@@ -84,6 +85,7 @@ class Echo(DrivenConnection):
         return self._deadline
 
     def expire(self) -> None:
+        self.changes += 1
         self.is_finished = True
 
     def lost(self) -> None:

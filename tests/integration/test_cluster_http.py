@@ -11,7 +11,7 @@ import pytest
 from tests.integration.api import HttpClient, quoted
 from tests.integration.broker_process import BrokerProcess
 from tests.integration.test_serve import connect
-from tests.warren_process import free_port, own_address, running_warren
+from tests.warren_process import free_port, own_address, running_warren, wait_until_listening
 
 PUT_MEMBER = "PUT /warren/cluster/members"
 CHECKS = ("is-in-service", "ready-to-serve-clients", "protocol-listener/amqp")
@@ -98,7 +98,8 @@ def test_a_join_that_could_not_listen_is_refused_with_the_address_and_may_be_tri
     interface, http = own_address(), free_port()
     listens = {"distribution.listener.interface": interface}
     arguments = ("--data-dir", str(tmp_path / "data"), "--management-port", str(http))
-    with running_warren(tmp_path, listens, arguments=arguments):
+    with running_warren(tmp_path, listens, arguments=arguments) as running:
+        wait_until_listening(running.process, http, running.log)
         client = HttpClient(Ports({"http": http}))
         with socket.create_server((interface, 25672)):
             for _ in range(2):
