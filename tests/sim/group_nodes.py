@@ -88,9 +88,9 @@ class Member:
         """True if it is not ticked."""
         return not self.node.traffic.is_awake(self.number)
 
-    def send(self, group: QuorumGroup, messages: Sequence[RaftMessage]) -> None:
+    def send(self, number: int, messages: Sequence[RaftMessage]) -> None:
         """Hand messages to the traffic of the node."""
-        self.node.traffic.send(self.number, messages)
+        self.node.traffic.send(number, messages)
 
     def ended(self, queue: QuorumQueue, consumers: list[Consumer], unanswered: list[PendingBatch]) -> None:
         """Another one leads."""

@@ -117,7 +117,7 @@ class Member:
         self.published = {}
         self.queue = queue.successor()
 
-    def send(self, group: QuorumGroup, messages: list[RaftMessage]) -> None:
+    def send(self, number: int, messages: list[RaftMessage]) -> None:
         """Put messages on their way, with copies of what belongs to them."""
         for message in messages:
             entries = tuple(map(self._copied, message.entries))

@@ -2,6 +2,8 @@
 
 from warren.limits_cluster import CLUSTER_ELAPSED_MS_MAX
 
+_STEP_MAX = CLUSTER_ELAPSED_MS_MAX
+
 
 class ElapsedTime:
     """Milliseconds since the start, by a clock that may be set forward and back.
@@ -17,7 +19,9 @@ class ElapsedTime:
 
     def follow(self, clock: int) -> None:
         """Note that the clock shows `clock`."""
-        self.now += min(max(0, clock - self._seen), CLUSTER_ELAPSED_MS_MAX)
+        step = clock - self._seen
+        if step > 0:
+            self.now += min(step, _STEP_MAX)
         self._seen = clock
 
     def clock_at(self, due: int) -> int:

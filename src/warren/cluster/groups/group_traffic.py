@@ -159,7 +159,8 @@ class GroupTraffic:
         elif kind == GroupPayload.MESSAGES:
             reader = RaftMessageReader(whole)
             while not reader.is_at_end:
-                self._step(node, *reader.message())
+                number, message = reader.message()
+                self._step(node, number, message)
         elif kind == GroupPayload.LEADERS and purpose is LinkPurpose.DATA:
             self.leaders.received(node, whole)
         elif kind in _TICKED and purpose is LinkPurpose.CONTROL:

@@ -20,6 +20,9 @@ cdef class ReplicaOutbox:
     cdef list _parts
     cdef Py_ssize_t _size
 
+    cpdef add(self, replica, message)
+    cpdef bint flush(self, dict encoded) except -1
+    cpdef list take_lost(self)
     cdef _lose(self, replica, message)
     cdef _flush_control(self)
     cdef _flush_behind(self, dict encoded)

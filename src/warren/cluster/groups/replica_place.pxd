@@ -3,6 +3,7 @@ cimport cython
 @cython.final
 cdef class ReplicaPlace:
     cdef readonly object replica
+    cdef readonly object number
     cdef public object nodes
     cdef public bint is_awake
     cdef public int idle_ticks

@@ -8,10 +8,12 @@ from warren.cluster.groups.group_replica import GroupReplica
 class ReplicaPlace:
     """A replica that takes part in the traffic between nodes."""
 
-    __slots__ = ("campaign_in", "idle_ticks", "is_awake", "nodes", "quiet", "replica", "slept")
+    __slots__ = ("campaign_in", "idle_ticks", "is_awake", "nodes", "number", "quiet", "replica", "slept")
 
     def __init__(self, replica: GroupReplica, nodes: Mapping[int, int]) -> None:
         self.replica = replica
+        # That of the group.
+        self.number = replica.number
         # Number of a replica -> number of its node, by the record of the queue.
         self.nodes = nodes
         # True while it is ticked.
@@ -23,11 +25,6 @@ class ReplicaPlace:
         self.campaign_in = 0
         # The term and the leader with which it sleeps.
         self.slept = (0, 0)
-
-    @property
-    def number(self) -> int:
-        """The number of the group."""
-        return self.replica.number
 
     @property
     def leads(self) -> bool:

@@ -167,7 +167,7 @@ class LocalReplica:
                 voters=tuple(range(FIRST_REPLICA, FIRST_REPLICA + initial)),
                 leads_first=record.initial_replicas > 0 and record.home == self._node,
                 chance=election_chance(dependencies.random_bytes),
-                send=lambda group, messages: traffic.send(group.number, messages),
+                send=traffic.send,
                 changed=self._changed_members,
             ),
         )

@@ -60,7 +60,7 @@ def _no_chance(below: int) -> int:
     return 0
 
 
-def _send_nothing(group: "QuorumGroup", messages: Sequence[RaftMessage]) -> None:
+def _send_nothing(number: int, messages: Sequence[RaftMessage]) -> None:
     """Never called while there is no other member."""
     raise AssertionError(messages)
 
@@ -79,8 +79,8 @@ class GroupMembership(Struct, frozen=True, kw_only=True):
     leads_first: bool = False
     # A number below the argument, for the timeouts of elections.
     chance: Callable[[int], int] = _no_chance
-    # Sends messages to other members, as soon as there are any.
-    send: Callable[["QuorumGroup", Sequence[RaftMessage]], None] = _send_nothing
+    # Sends messages of the group with a number to other members, as soon as there are any.
+    send: Callable[[int, Sequence[RaftMessage]], None] = _send_nothing
     # Called when another configuration is in effect.
     changed: Callable[["QuorumGroup"], None] = _note_nothing
 
@@ -426,7 +426,7 @@ class QuorumGroup(GroupListener):
         return GroupProposals(self._log, self._store, self._owner, self._incarnation)
 
     def _send(self, messages: Sequence[RaftMessage]) -> None:
-        self._membership.send(self, messages)
+        self._membership.send(self._log.number, messages)
 
     def _begin(self) -> None:
         """Begin with what the log has, once."""

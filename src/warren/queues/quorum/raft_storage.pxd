@@ -2,6 +2,7 @@ cimport cython
 
 from warren.model.first_items cimport drop_first
 from warren.model.value cimport Value
+from warren.queues.quorum.recent_entries cimport RecentEntries
 from warren.replication.raft.raft_messages cimport Entry
 from warren.store.group_log cimport GroupLog
 from warren.store.group_record cimport GroupEntry, new_group_entry
@@ -22,7 +23,7 @@ cpdef QuorumPayload new_quorum_payload(tuple runs, bytes commands)
 cdef class GroupStorage:
     cdef GroupLog _log
     cdef list _written
-    cdef object _recent
+    cdef RecentEntries _recent
     cdef object _messages
     cdef public object make_snapshot
 

@@ -24,6 +24,8 @@ class _Recent(Struct, frozen=True):
 class RecentEntries:
     """Entries that follow one another; none at first."""
 
+    __slots__ = ("_entries", "_message_count", "_term_before")
+
     def __init__(self) -> None:
         # The term of the entry before the first one.
         self._term_before = 0
