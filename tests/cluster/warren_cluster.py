@@ -27,6 +27,7 @@ from urllib.parse import quote
 from tests.cluster.node_proxy import NodeProxies
 from tests.oracle.cluster.cluster_brokers import NODES, PASSWORD, USER, CommandResult, full_name
 from tests.patience import patient
+from tests.suspension import suspend
 
 COOKIE = "the-cookie-of-these-tests"
 START_S = patient(60)
@@ -224,15 +225,14 @@ class WarrenCluster:
         shutil.rmtree(self.nodes[node].data)
 
     def pause(self, node: str) -> None:
-        self._signal(node, signal.SIGSTOP)
-
-    def resume(self, node: str) -> None:
-        self._signal(node, signal.SIGCONT)
-
-    def _signal(self, node: str, number: signal.Signals) -> None:
         process = self.nodes[node].process
         assert process is not None
-        process.send_signal(number)
+        suspend(process.pid)
+
+    def resume(self, node: str) -> None:
+        process = self.nodes[node].process
+        assert process is not None
+        process.send_signal(signal.SIGCONT)
 
     def cut(self, one: str, other: str) -> None:
         self.proxies.cut(one, other)

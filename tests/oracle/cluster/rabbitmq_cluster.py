@@ -22,6 +22,7 @@ from tests.integration.cut_proxy import CutProxy
 from tests.oracle.cluster.cluster_brokers import NODES, PASSWORD, USER, CommandResult, full_name
 from tests.oracle.cluster.port_mapper import PortMapper
 from tests.rabbitmq import SERVER, RabbitMQ
+from tests.suspension import suspend_group
 from tests.warren_process import free_port
 
 PLUGINS = ("rabbitmq_management", "rabbitmq_prometheus")
@@ -76,6 +77,11 @@ class RabbitMQNode(RabbitMQ):
         """Send a signal to the process group of the node."""
         assert self._process is not None
         os.killpg(self._process.pid, number)
+
+    def suspend(self) -> None:
+        """Suspend the process group of the node."""
+        assert self._process is not None
+        suspend_group(self._process.pid)
 
     def wipe(self) -> None:
         """Remove the data of the node, which has ended."""
@@ -211,7 +217,7 @@ class RabbitMQCluster:
 
     def pause(self, node: str) -> None:
         """Suspend the processes of a node (SIGSTOP)."""
-        self._nodes[node].signal(signal.SIGSTOP)
+        self._nodes[node].suspend()
 
     def resume(self, node: str) -> None:
         """Let the processes of a node continue (SIGCONT)."""
