@@ -16,3 +16,16 @@ HTTP_LOGIN_CONNECTIONS_MAX = 16
 HTTP_LOGIN_WAITING_MAX = 1_024
 # Size of its answer: one word, and the tags or a reason.
 HTTP_LOGIN_ANSWER_SIZE_MAX = 16_384
+# Time in which a user logs in at an OpenID provider, with a second factor and a forgotten password.
+LOGIN_LIFETIME_MS = 600_000
+# Timeout of a request to a provider for a login or its renewal.
+PROVIDER_TIMEOUT_MS = 10_000
+# Requests to a provider at once: each takes some milliseconds, and strangers can cause them.
+PROVIDER_REQUESTS_MAX = 16
+# Size of what a token endpoint answers: an access token, a refresh token and an ID token.
+TOKEN_ANSWER_SIZE_MAX = 65_536
+# How long before the expiry of its token a session of the web interface gets another one, if it has a request
+# then: longer than the interval of the requests of an open page.
+TOKEN_RENEWAL_MS = 60_000
+# Interval at which a failed renewal is tried again.
+TOKEN_RENEWAL_INTERVAL_MS = 10_000

@@ -26,6 +26,7 @@ from warren.management.controls import LogView
 from warren.management.http_connections import HttpPortSettings
 from warren.management.http_server import HttpServer, ResponseSettings
 from warren.management.managed_node import ManagedNode
+from warren.management.oauth_logins import OAuthLogins, OAuthSettings
 from warren.management.queried_nodes import QueriedNodes
 from warren.management.queue_index import QueueIndex
 from warren.management.web_sessions import WebSessions
@@ -141,6 +142,7 @@ class ClusterBroker:
             quarantine=self.broker.quarantine_view(),
             certificates=dict,
             sessions=WebSessions(random_bytes, clock.now),
+            oauth_logins=OAuthLogins(OAuthSettings(), random_bytes, clock.now),
             controls=NoControls(),  # type: ignore[arg-type]
             cluster_controls=self._cluster_controls(),
             now=clock.now,

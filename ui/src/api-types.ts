@@ -32,7 +32,17 @@ export interface AuthAttempts {
 /** How a web interface authenticates users, in the fields of RabbitMQ 3.10 and of RabbitMQ 4. */
 export interface AuthSettings {
   enable_uaa: boolean;
+  oauth_authorization_endpoint_params?: Record<string, string>;
+  oauth_client_id?: string;
+  oauth_disable_basic_auth?: boolean;
   oauth_enabled: boolean;
+  oauth_initiated_logon_type?: string;
+  oauth_metadata_url?: string;
+  oauth_provider_url?: string;
+  oauth_resource_servers?: Record<string, ResourceServer>;
+  oauth_response_type?: string;
+  oauth_scopes?: string;
+  oauth_token_endpoint_params?: Record<string, string>;
   uaa_client_id: string;
   uaa_location: string;
 }
@@ -1162,6 +1172,17 @@ export interface ProducerSequence {
   sequence: number;
 }
 
+/** The resource server whose provider authenticates the user. */
+export interface ProviderBody {
+  resource_server: string;
+}
+
+/** Where the page continues. */
+export interface ProviderLocation {
+  /** An address of the provider. */
+  location: string;
+}
+
 /** A message to publish. */
 export interface PublishBody {
   payload: string;
@@ -1425,6 +1446,21 @@ export interface Requeued {
 export interface ResourceLimitBody {
   absolute?: number | string;
   relative?: number;
+}
+
+/** A resource server with which users log in to the web interface, in the fields of RabbitMQ 4. */
+export interface ResourceServer {
+  end_session_endpoint?: string;
+  id: string;
+  label?: string;
+  oauth_authorization_endpoint_params?: Record<string, string>;
+  oauth_client_id?: string;
+  oauth_initiated_logon_type?: string;
+  oauth_metadata_url?: string;
+  oauth_provider_url?: string;
+  oauth_response_type?: string;
+  oauth_scopes?: string;
+  oauth_token_endpoint_params?: Record<string, string>;
 }
 
 /** The minimum retention in milliseconds and bytes, null without limit; and the segment size in bytes. */

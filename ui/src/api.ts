@@ -84,7 +84,7 @@ async function send(method: string, url: string, body?: unknown, signal?: AbortS
 export const get = <T>(url: string, signal?: AbortSignal) => request<T>("GET", url, undefined, signal);
 export const put = (url: string, body: unknown = {}) => request<unknown>("PUT", url, body);
 export const post = <T>(url: string, body: unknown = {}) => request<T>("POST", url, body);
-export const remove = (url: string, body?: unknown) => request<unknown>("DELETE", url, body);
+export const remove = <T = unknown>(url: string, body?: unknown) => request<T>("DELETE", url, body);
 
 async function failure(url: string, response: Response): Promise<ApiError> {
   const text = await response.text();

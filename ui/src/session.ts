@@ -2,7 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get, path, post, remove, WHOAMI, whenSignedOut } from "./api";
-import type { CurrentUser } from "./api-types";
+import type { CurrentUser, ProviderLocation } from "./api-types";
+import { resume } from "./provider-login";
 
 const SESSION = path("warren", "session");
 
@@ -15,7 +16,13 @@ export interface Session {
 
 export function useSession(): Session {
   const [user, setUser] = useState<CurrentUser | null>();
-  const load = () => get<CurrentUser>(WHOAMI).then(setUser, () => setUser(null));
+  const load = () =>
+    get<CurrentUser>(WHOAMI)
+      .catch(() => null)
+      .then((found) => {
+        resume();
+        setUser(found);
+      });
   useEffect(() => {
     whenSignedOut(() => setUser(null));
     void load();
@@ -27,8 +34,10 @@ export function useSession(): Session {
       await load();
     },
     signOut: async () => {
-      await remove(SESSION);
+      const provider = await remove<ProviderLocation | null>(SESSION);
       setUser(null);
+      // The session at the provider ends there.
+      if (provider) location.assign(provider.location);
     },
   };
 }

@@ -56,6 +56,13 @@ class Right(Enum):
     GLOBAL_PARAMETERS = "global parameters"
 
 
+def check_scheme(request: web.Request, node: ManagedNode) -> None:
+    """Raise RequestRefused for basic authentication if `management.disable_basic_auth` is set."""
+    scheme = request.headers.get("authorization", "").partition(" ")[0]
+    if node.is_basic_auth_refused and scheme.lower() == "basic":
+        raise not_authorised("HTTP access denied: basic auth disabled")
+
+
 async def authorize(request: web.Request, node: ManagedNode, right: Right) -> None:
     """Set `request["user"]` to the authenticated user; raises RequestRefused if `right` is missing."""
     if right is Right.ANYBODY:
@@ -100,9 +107,10 @@ async def authenticate(request: web.Request, node: ManagedNode) -> User:
         return await _checked(node, requester, _check_tags)
     header = request.headers.get("authorization")
     if header is None:
+        await node.sessions.renew(request, node.server.admission_control.renewed)
         user = node.sessions.user_of(request, node.metadata.users.by_name)
         if user is None:
-            raise _unauthenticated(request)
+            raise _unauthenticated(request, node)
         return await _checked(node, user, _check_tags)
     return await check_credentials(request, node, _credentials(header))
 
@@ -207,8 +215,10 @@ def _check_tags(user: User) -> None:
     _check(bool(_TAGS.intersection(user.tags)), "Not management user")
 
 
-def _unauthenticated(request: web.Request) -> RequestRefused:
+def _unauthenticated(request: web.Request, node: ManagedNode) -> RequestRefused:
     """The reply without credentials; scripts get no challenge, for which browsers open a dialog."""
+    if node.is_basic_auth_refused:
+        return not_authorised("HTTP access denied: no credentials")
     if request.headers.get("sec-fetch-dest") == "empty":
         return not_authorised("no user is signed in")
     return RequestRefused(web.Response(status=401, headers=_CHALLENGE))

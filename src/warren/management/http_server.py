@@ -13,8 +13,9 @@ from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
 )
 from warren.management.api.live import GETS, add_live
+from warren.management.api.oauth_sessions import add_oauth_pages
 from warren.management.api.openapi_document import add_document
-from warren.management.auth import Right, authorize
+from warren.management.auth import Right, authorize, check_scheme
 from warren.management.carried_request import CARRIED
 from warren.management.current_metadata import with_current_metadata
 from warren.management.http_connections import HttpConnections, HttpPortSettings
@@ -142,6 +143,7 @@ def application(node: ManagedNode, protocol: str, response_settings: ResponseSet
     add_document(app, cache(lambda: encoded(document(ROUTES) | {"servers": [{"url": f"{prefix}/api"}]})))
     add_manual(app, lambda: document(ROUTES))
     add_web_interface(app)
+    add_oauth_pages(app, node)
     return app
 
 
@@ -173,6 +175,7 @@ def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
     """The responder of `route`; the method is checked before the user, and both before the handler runs."""
 
     async def handle(request: web.Request, handler: Handler) -> web.StreamResponse:
+        check_scheme(request, node)
         await authorize(request, node, route.right_of(request.method))
         _check_encoding(request)
         request[OPERATION] = operation_of(handler)

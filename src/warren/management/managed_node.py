@@ -12,6 +12,7 @@ from warren.management.cluster_controls import ClusterControls
 from warren.management.cluster_nodes import ClusterNodes, HeldAnswers
 from warren.management.controls import Controls
 from warren.management.group_status import GroupStatus, HomeGroups
+from warren.management.oauth_logins import OAuthLogins
 from warren.management.quarantine_view import QuarantineView
 from warren.management.queue_index import QueueIndex
 from warren.management.relay_view import RelayView
@@ -103,8 +104,9 @@ class ManagedNode:
     start_vhost: Callable[[str], Awaitable[str]]
     # Data on disk that the metadata do not name.
     quarantine: QuarantineView
-    # Sessions of the web interface.
+    # Sessions of the web interface, and logins for them at OAuth 2 providers.
     sessions: WebSessions
+    oauth_logins: OAuthLogins
     # The end of validity of each certificate in use, by file (Unix time, ms).
     certificates: Callable[[], dict[str, int]]
     # The operations on settings, limits and log.
@@ -134,6 +136,8 @@ class ManagedNode:
     has_fixed_operator_policies: bool = False
     # True if requests for users are not answered with hashes of passwords.
     has_hidden_password_hashes: bool = False
+    # True if requests with a name and password are refused.
+    is_basic_auth_refused: bool = False
     # Listeners for clients are added as they start.
     listeners: list[ListenerView] = field(default_factory=list)
     # Where the node listens to other nodes at present.

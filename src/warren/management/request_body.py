@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
+from urllib.parse import parse_qsl
 
 import msgspec
 from aiohttp import web
@@ -23,6 +24,8 @@ from warren.model.nesting import is_deeper
 # The accepted forms of a flag.
 _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": False}
 _LINE_LENGTH_MAX = 80
+# A form has a name and a password, and possibly the name of the button.
+_FORM_FIELDS_MAX = 10
 
 
 class BodyFields:
@@ -120,6 +123,16 @@ async def read_fields(request: web.Request, *required: str, is_checked: bool = T
 async def read_json(request: web.Request) -> object:
     """The body parsed as JSON; an empty body is an empty object."""
     return decode(await read_bytes(request))
+
+
+async def read_form(request: web.Request) -> dict[bytes, bytes]:
+    """The fields of an HTML form."""
+    try:
+        return dict(
+            parse_qsl(await read_bytes(request), keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX)
+        )
+    except ValueError:
+        raise bad_request("not a form") from None
 
 
 async def read_bytes(request: web.Request) -> bytes:

@@ -31,6 +31,7 @@ from warren.management.api import (
     messages,
     node_state,
     nodes,
+    oauth_sessions,
     openapi_document,
     overview,
     parameters,
@@ -460,6 +461,7 @@ ROUTES: tuple[HttpRoute, ...] = (
     HttpRoute(
         "/warren/session", {"POST": web_sessions.sign_in, "DELETE": web_sessions.sign_out}, Right.ANYBODY
     ),
+    HttpRoute("/warren/session/provider", {"POST": oauth_sessions.begin_login}, Right.ANYBODY),
     HttpRoute("/warren/queues/{vhost}/{queue}/messages", _get(peek.peek), Right.VHOST, place=Place.QUEUE),
     HttpRoute("/warren/queues/{vhost}/{queue}/rows", _get(queue_rows.browse), Right.VHOST, place=Place.QUEUE),
     HttpRoute(

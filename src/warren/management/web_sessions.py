@@ -7,7 +7,7 @@ The rights of its user are looked up for each request.
 Sessions of users in the metadata are stored durably and survive a restart; the end of a session is stored
 before the response is sent. Sessions of users that another system authenticated (an OAuth 2 token or a
 directory) are kept in memory only, because a restarted node could not authenticate them again: they end with
-the token or after an hour, and with the node.
+the token or after an hour, and with the node. A token that the node got itself is renewed before it expires.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ from warren.limits_http import (
     SESSIONS_MAX,
     SESSIONS_OF_USER_MAX,
 )
+from warren.management.oauth_logins import ProviderGrant, RenewUser
 from warren.metadata.users import User
 
 COOKIE = "warren_session"
@@ -58,6 +59,17 @@ class StoredWebSession(Struct, frozen=True):
 StoreSessions = Callable[[list[StoredWebSession]], Awaitable[None]]
 
 
+class ProviderLogin(Struct, frozen=True):
+    """A login at a provider, which ends at another path than that of sessions."""
+
+    # None if the user came with a token.
+    grant: ProviderGrant | None
+    # The path of the API, to which the cookie is restricted.
+    path: str
+    # True if the browser uses https, also if a proxy ends that.
+    is_secure: bool
+
+
 class _WebSession(Struct):
     """A session in memory."""
 
@@ -68,6 +80,8 @@ class _WebSession(Struct):
     password: bytes
     began_at: int
     used_at: int
+    # What a provider has granted; None if the user has logged in at none.
+    grant: ProviderGrant | None = None
 
 
 class WebSessions:
@@ -110,7 +124,9 @@ class WebSessions:
         self._changes += 1
         await self.stored()
 
-    def begin(self, user: User, request: web.Request, response: web.Response) -> None:
+    def begin(
+        self, user: User, request: web.Request, response: web.Response, login: ProviderLogin | None = None
+    ) -> None:
         """Sign `user` in: `response` sets the cookie; the browser's previous session ends."""
         self._forget_idle()
         self._by_token.pop(_digest(request), None)
@@ -118,18 +134,34 @@ class WebSessions:
         token, now = self._random_bytes(_TOKEN_SIZE).hex(), self._now()
         visitor = user if isinstance(user, ExternalUser) else None
         self._by_token[_digest_of(token)] = _WebSession(
-            user.identity, visitor, _password_digest(user), now, now
+            user.identity, visitor, _password_digest(user), now, now, login.grant if login else None
         )
         self._changes += 1
         response.set_cookie(
-            COOKIE, token, httponly=True, samesite="Strict", secure=request.secure, path=_api_of(request)
+            COOKIE,
+            token,
+            httponly=True,
+            samesite="Strict",
+            secure=request.secure or (login is not None and login.is_secure),
+            path=login.path if login else _api_of(request),
         )
 
-    def end(self, request: web.Request, response: web.Response) -> None:
-        """Sign out: end the session of `request` and delete its cookie."""
-        if self._by_token.pop(_digest(request), None) is not None:
+    def end(self, request: web.Request, response: web.Response) -> ProviderGrant | None:
+        """Sign out: end the session of `request`, whose grant is returned, and delete its cookie."""
+        ended = self._by_token.pop(_digest(request), None)
+        if ended is not None:
             self._changes += 1
         response.del_cookie(COOKIE, path=_api_of(request), httponly=True, samesite="Strict")
+        return ended.grant if ended is not None else None
+
+    async def renew(self, request: web.Request, renew_user: RenewUser) -> None:
+        """Get a new token for the session of `request` if its own is about to expire."""
+        session = self._by_token.get(_digest(request))
+        if session is None or session.grant is None or session.visitor is None:
+            return
+        renewed = await session.grant.renewed(session.visitor, renew_user)
+        if renewed is not None:
+            session.visitor = renewed
 
     def user_changed(self, name: str, user: User | None) -> None:
         """End the sessions of the user `name` if it was deleted (None) or its password has changed."""
@@ -153,7 +185,7 @@ class WebSessions:
         """
         digest = _digest(request)
         session = self._by_token.get(digest)
-        if session is None or request.headers.get(_FETCH_SITE, _SAME_ORIGIN) not in (_SAME_ORIGIN, _NO_SITE):
+        if session is None or not is_same_origin(request):
             return None
         if request.method not in _SAFE_METHODS and UI_HEADER not in request.headers:
             return None
@@ -222,6 +254,11 @@ class WebSessions:
                 self._stored = changes
         finally:
             self._storing = None
+
+
+def is_same_origin(request: web.Request) -> bool:
+    """True unless the browser says that the request is of a page of another origin."""
+    return request.headers.get(_FETCH_SITE, _SAME_ORIGIN) in (_SAME_ORIGIN, _NO_SITE)
 
 
 def _api_of(request: web.Request) -> str:

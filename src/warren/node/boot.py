@@ -22,6 +22,7 @@ from warren.framing.output_listener import OutputListener
 from warren.jobs.jobs import Jobs
 from warren.management.carried_request_server import CarriedRequestServer
 from warren.management.managed_node import ListenerView, ManagedNode
+from warren.management.oauth_logins import OAuthLogins
 from warren.management.queried_nodes import QueriedNodes
 from warren.management.queue_index import QueueIndex
 from warren.management.replicated_groups import ReplicatedGroups
@@ -61,6 +62,8 @@ from warren.node.node_identity import (
 )
 from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
+from warren.node.oauth_login_config import oauth_settings
+from warren.node.oauth_login_settings import IS_BASIC_AUTH_REFUSED
 from warren.node.queue_settings import DEFAULT_TYPE
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
@@ -273,6 +276,8 @@ class Node:
             quarantine=self.broker.quarantine_view(),
             certificates=self._certificates,
             sessions=WebSessions(random_bytes, self._clock.now),
+            oauth_logins=OAuthLogins(oauth_settings(config, self._clock), random_bytes, self._clock.now),
+            is_basic_auth_refused=config.get(IS_BASIC_AUTH_REFUSED),
             controls=NodeControls(config, self._monitors, self._log),
             cluster_controls=self._cluster_controls(),
             cluster=self._other_nodes(),

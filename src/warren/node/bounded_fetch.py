@@ -1,7 +1,9 @@
 """Requests to the servers of others, such as identity providers: bounded in size and time, over TLS."""
 
 import ssl
+from collections.abc import Mapping
 from ipaddress import ip_address
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,24 +15,54 @@ class FetchFailed(Exception):
     """The server gave no usable answer; the message says why."""
 
 
+class FetchAnswer(NamedTuple):
+    """The status and the body of an answer."""
+
+    status: int
+    body: bytes
+
+
 async def fetched(url: str, tls: ssl.SSLContext, *, size_max: int, timeout_ms: int) -> bytes:
     """Return the body at `url`. Raises FetchFailed, also for a redirection."""
+    answer = await _answer("GET", url, tls, size_max=size_max, timeout_ms=timeout_ms)
+    if answer.status != 200:
+        raise FetchFailed(f"{url} answered with status {answer.status}")
+    return answer.body
+
+
+async def posted(
+    url: str, form: Mapping[str, str], tls: ssl.SSLContext, *, size_max: int, timeout_ms: int
+) -> FetchAnswer:
+    """Return the answer of `url` to `form`, whatever its status; raises FetchFailed without one."""
+    return await _answer("POST", url, tls, size_max=size_max, timeout_ms=timeout_ms, form=form)
+
+
+async def _answer(
+    method: str,
+    url: str,
+    tls: ssl.SSLContext,
+    *,
+    size_max: int,
+    timeout_ms: int,
+    form: Mapping[str, str] | None = None,
+) -> FetchAnswer:
     if not is_secure(url):
         raise FetchFailed(f"{url!r} is not an https address")
     timeout = aiohttp.ClientTimeout(total=timeout_ms / 1000)
+    headers = {"accept": "application/json"} if form is not None else None
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, ssl=tls, allow_redirects=False) as response,
+            session.request(
+                method, url, ssl=tls, data=form, headers=headers, allow_redirects=False
+            ) as response,
         ):
-            if response.status != 200:
-                raise FetchFailed(f"{url} answered with status {response.status}")
             data = bytearray()
             async for part in response.content.iter_any():
                 data += part
                 if len(data) > size_max:
                     raise FetchFailed(f"{url} answered with more than {size_max} bytes")
-            return bytes(data)
+            return FetchAnswer(response.status, bytes(data))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
         raise FetchFailed(f"{url}: {error or type(error).__name__}") from error
 

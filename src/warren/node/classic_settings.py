@@ -69,7 +69,8 @@ _LISTENER = "rabbitmq_management.listener"
 _STRUCTURED = (
     "auth_oauth2.discovery_endpoint_params", "auth_oauth2.oauth_providers", "auth_oauth2.resource_servers",
     "auth_oauth2.scope_aliases", "auth_oauth2.signing_keys", "default_limits", "default_policies",
-    "default_users", "shovel",
+    "default_users", "management.oauth_authorization_endpoint_params", "management.oauth_resource_servers",
+    "management.oauth_token_endpoint_params", "shovel",
 )  # fmt: skip
 # Families that list names, each with the value `true`.
 _SETS = ("loopback_users", "default_user_tags")

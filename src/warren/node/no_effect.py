@@ -132,17 +132,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "prometheus.tcp.shutdown_timeout",
     ),
     "metrics are compressed if the client accepts it": ("prometheus.ssl.compress", "prometheus.tcp.compress"),
-    "users log in to the web interface with a name and password": (
-        "management.disable_basic_auth", "management.enable_uaa", "management.login_session_timeout",
-        "management.uaa_client_id", "management.uaa_client_secret", "management.uaa_location",
-        "management.oauth_enabled", "management.oauth_client_id", "management.oauth_client_secret",
-        "management.oauth_disable_basic_auth", "management.oauth_initiated_logon_type",
-        "management.oauth_metadata_url", "management.oauth_provider_url", "management.oauth_resource_servers",
-        "management.oauth_response_type", "management.oauth_scopes",
-        "management.oauth_authorization_endpoint_params", "management.oauth_token_endpoint_params",
-        "auth_oauth2.authorization_endpoint", "auth_oauth2.end_session_endpoint",
-        "auth_oauth2.token_endpoint",
+    "it is a setting of the UAA of RabbitMQ 3.10: set management.oauth_enabled and the keys beside it": (
+        "management.enable_uaa", "management.uaa_client_id", "management.uaa_client_secret",
+        "management.uaa_location",
     ),
+    "sessions of the web interface have fixed limits": ("management.login_session_timeout",),
     "the log option is not supported": (
         "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
         "log.file", "log.user",

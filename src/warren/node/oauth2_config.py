@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlencode
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from warren.access.tokens import ALGORITHMS, ResourceServer, TokenSettings, TokenVerifier
@@ -91,20 +92,47 @@ def _aliases(written: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _keyring_settings(config: Config, provider: str) -> "KeyringSettings":
-    from warren.node.keyring import KeyringSettings
+class ProviderSettings(Struct, frozen=True, kw_only=True):
+    """The addresses of a provider, and how its servers are verified."""
 
+    issuer: str
+    # Where the provider describes itself; empty without an issuer.
+    discovery_url: str
+    authority_file: str
+    verifies_server: bool
+    authorization_endpoint: str
+    token_endpoint: str
+    end_session_endpoint: str
+
+
+def provider_settings(config: Config, provider: str) -> ProviderSettings:
+    """The settings of `provider`; raises BootRefused if there is none of that name."""
     group = _provider(config, provider)
     issuer, path = _text(group, "issuer"), _text(group, "discovery_endpoint_path")
     parameters = cast(dict[str, str], group.get("discovery_endpoint_params.", {}))
     query = f"?{urlencode(parameters)}" if parameters else ""
+    return ProviderSettings(
+        issuer=issuer,
+        discovery_url=f"{issuer.rstrip('/')}/{path.lstrip('/')}{query}" if issuer else "",
+        authority_file=_text(group, "https.cacertfile"),
+        verifies_server=next((bool(group[key]) for key in _VERIFY if key in group), True),
+        authorization_endpoint=_text(group, "authorization_endpoint"),
+        token_endpoint=_text(group, "token_endpoint"),
+        end_session_endpoint=_text(group, "end_session_endpoint"),
+    )
+
+
+def _keyring_settings(config: Config, provider: str) -> "KeyringSettings":
+    from warren.node.keyring import KeyringSettings
+
+    group, shared = _provider(config, provider), provider_settings(config, provider)
     return KeyringSettings(
         files=cast(dict[str, str], group.get("signing_keys.", {})),
         default=_text(group, "default_key"),
         url=_text(group, "jwks_uri") or _text(group, "jwks_url"),
-        discovery_url=f"{issuer.rstrip('/')}/{path.lstrip('/')}{query}" if issuer else "",
-        authority_file=_text(group, "https.cacertfile"),
-        verifies_server=next((bool(group[key]) for key in _VERIFY if key in group), True),
+        discovery_url=shared.discovery_url,
+        authority_file=shared.authority_file,
+        verifies_server=shared.verifies_server,
     )
 
 
@@ -129,6 +157,9 @@ def _provider(config: Config, name: str) -> dict[str, object]:
             "algorithms.": config.family(settings.SIGNATURE_ALGORITHMS),
             "https.cacertfile": config.get(settings.AUTHORITY_FILE),
             "https.verify": config.get(settings.VERIFY),
+            "authorization_endpoint": config.get(settings.AUTHORIZATION_ENDPOINT),
+            "token_endpoint": config.get(settings.TOKEN_ENDPOINT),
+            "end_session_endpoint": config.get(settings.END_SESSION_ENDPOINT),
         }
     groups = config.groups(settings.PROVIDERS)
     if name not in groups:

@@ -11,10 +11,6 @@ _SYNTAX = choice({syntax.value: syntax for syntax in ScopeSyntax})
 _VERIFY = choice({"verify_peer": True, "verify_none": False})
 # What is so whatever is set.
 _NO_EFFECT = {
-    **dict.fromkeys(
-        ("authorization_endpoint", "end_session_endpoint", "token_endpoint"),
-        NoEffect("users log in to the web interface with a name and password"),
-    ),
     "https.crl_check": NoEffect("lists of revoked certificates are not read for providers"),
     "https.depth": NoEffect("OpenSSL limits the length of a chain of certificates"),
     "https.hostname_verification": NoEffect("wildcards in certificates are always matched"),
@@ -109,6 +105,20 @@ DISCOVERY_PARAMETERS: Family[str] = Family(
     "parameters of the request for the description of the OpenID provider: "
     "`auth_oauth2.discovery_endpoint_params.appid = broker`",
 )  # fmt: skip
+AUTHORIZATION_ENDPOINT = Setting(
+    "auth_oauth2.authorization_endpoint", "", text,
+    "HTTPS address at which users of the web interface log in; unset: as `auth_oauth2.issuer` tells",
+)  # fmt: skip
+TOKEN_ENDPOINT = Setting(
+    "auth_oauth2.token_endpoint", "", text,
+    "HTTPS address at which the node gets the tokens of users of the web interface; unset: as "
+    "`auth_oauth2.issuer` tells",
+)  # fmt: skip
+END_SESSION_ENDPOINT = Setting(
+    "auth_oauth2.end_session_endpoint", "", text,
+    "HTTPS address at which users who sign out of the web interface end their session at the provider; "
+    "unset: as `auth_oauth2.issuer` tells",
+)  # fmt: skip
 DEFAULT_PROVIDER = Setting(
     "auth_oauth2.default_oauth_provider", "", text,
     "name of the provider in `auth_oauth2.oauth_providers` of all resource servers that name none; unset: "
@@ -118,9 +128,10 @@ PROVIDERS: Family[str] = Family(
     "auth_oauth2.oauth_providers", {}, text,
     "further OAuth 2 providers by name: `auth_oauth2.oauth_providers.NAME.issuer`, `.jwks_uri`, "
     "`.signing_keys.ID`, `.default_key`, `.algorithms.N`, `.https.cacertfile`, `.https.verify`, "
-    "`.discovery_endpoint_path` and `.discovery_endpoint_params.NAME`, each as the key of `auth_oauth2` of "
-    "that name",
+    "`.discovery_endpoint_path`, `.discovery_endpoint_params.NAME`, `.authorization_endpoint`, "
+    "`.token_endpoint` and `.end_session_endpoint`, each as the key of `auth_oauth2` of that name",
     attributes={
+        "authorization_endpoint": text, "end_session_endpoint": text, "token_endpoint": text,
         "algorithms.": _ALGORITHM, "default_key": text, "discovery_endpoint_params.": text,
         "discovery_endpoint_path": text,
         "https.cacertfile": text, "https.verify": _VERIFY, "https.peer_verification": _VERIFY, **_NO_EFFECT,

@@ -2,8 +2,7 @@
 
 import asyncio
 from base64 import b64encode
-from typing import Any, TypedDict
-from urllib.parse import parse_qsl
+from typing import Any, Required, TypedDict
 
 from aiohttp import web
 
@@ -12,11 +11,8 @@ from warren.management.listing import JsonObject, Listing, reply_list
 from warren.management.managed_node import ManagedNode
 from warren.management.operation import ErrorShape, ListQuery, Operation, documented, documented_as
 from warren.management.replies import bad_request, done, missing, reply
-from warren.management.request_body import read_bytes, read_fields
+from warren.management.request_body import read_fields, read_form
 from warren.session.admission_control import AuthAttempts
-
-# A form has a name and a password, and possibly the name of the button.
-_FORM_FIELDS_MAX = 10
 
 # Feature flags that tools check before they use a feature, and whether the feature exists here.
 _FLAGS = {
@@ -43,13 +39,39 @@ class FeatureFlagShape(TypedDict):
     provided_by: str
 
 
-class AuthSettingsShape(TypedDict):
+class ResourceServerShape(TypedDict, total=False):
+    """A resource server with which users log in to the web interface, in the fields of RabbitMQ 4."""
+
+    id: Required[str]
+    label: str
+    oauth_client_id: str
+    oauth_provider_url: str
+    oauth_metadata_url: str
+    oauth_scopes: str
+    oauth_response_type: str
+    oauth_initiated_logon_type: str
+    oauth_authorization_endpoint_params: dict[str, str]
+    oauth_token_endpoint_params: dict[str, str]
+    end_session_endpoint: str
+
+
+class AuthSettingsShape(TypedDict, total=False):
     """How a web interface authenticates users, in the fields of RabbitMQ 3.10 and of RabbitMQ 4."""
 
-    oauth_enabled: bool
-    enable_uaa: bool
-    uaa_client_id: str
-    uaa_location: str
+    oauth_enabled: Required[bool]
+    oauth_disable_basic_auth: bool
+    oauth_client_id: str
+    oauth_provider_url: str
+    oauth_metadata_url: str
+    oauth_scopes: str
+    oauth_response_type: str
+    oauth_initiated_logon_type: str
+    oauth_authorization_endpoint_params: dict[str, str]
+    oauth_token_endpoint_params: dict[str, str]
+    oauth_resource_servers: dict[str, ResourceServerShape]
+    enable_uaa: Required[bool]
+    uaa_client_id: Required[str]
+    uaa_location: Required[str]
 
 
 class PasswordBody(TypedDict):
@@ -106,8 +128,9 @@ def extensions(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(response=AuthSettingsShape)
 def auth(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Get the login method of the web interface: user name and password."""
-    return reply({"oauth_enabled": False, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
+    """Get how users log in to the web interface: with a password, or at OAuth 2 providers."""
+    described = node.oauth_logins.settings.described
+    return reply({**described, "enable_uaa": False, "uaa_client_id": "", "uaa_location": ""})
 
 
 @documented(response=PasswordHashShape)
@@ -172,21 +195,13 @@ def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 )
 async def login(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Check a user name and password; unlike RabbitMQ, sets no cookie with them."""
-    form = _form(await read_bytes(request))
+    form = await read_form(request)
     name, password = form.get(b"username"), form.get(b"password")
     credentials = None
     if name is not None and password is not None and b":" not in name:
         credentials = name + b":" + password
     await check_credentials(request, node, credentials)
     return reply("ok")
-
-
-def _form(data: bytes) -> dict[bytes, bytes]:
-    """The fields of an HTML form."""
-    try:
-        return dict(parse_qsl(data, keep_blank_values=True, max_num_fields=_FORM_FIELDS_MAX))
-    except ValueError:
-        raise bad_request("not a form") from None
 
 
 def _check_node(request: web.Request, node: ManagedNode) -> None:
