@@ -30,7 +30,7 @@ KILLS ?= 20
 CUTS ?= 150
 # The rows of the measured tables: all of bench/run.py but Spark's.
 COMPARED := memory idle a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k 20x20 sync50p latencyp \
-	rate1000 rate5000 rate1000p rate5000p qrate1000 store links
+	rate1000 rate5000 rate1000p rate5000p qrate1000 srate1000 store links
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run cluster test test-long check lint format test-unit test-tidy test-conformance test-integration \

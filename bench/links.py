@@ -23,6 +23,7 @@ from samples import NAMES, WARREN, Line, Samples, lines_table
 from warren.blocking.http_client import HttpClient
 from warren.blocking.http_target import HttpTarget
 from warren.cli.perf.consumer import CHANNEL
+from warren.cli.perf.declarations import names_for
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import Result, traffic_result
 from warren.cli.perf.traffic import run_traffic
@@ -54,6 +55,7 @@ PLUGINS = ("rabbitmq_management", "rabbitmq_shovel", "rabbitmq_federation")
 SETTINGS = "management_agent.disable_metrics_collector = true\nmanagement.tcp.ip = 127.0.0.1\n"
 # The other client, whose latency is measured: alone, then while a shovel moves as much as it can.
 PROBE_RATE, PROBE_S, PROBE_RUNS = 1_000, 2.0, 3
+RATE_S = 5.0
 PROBE = {"size": SIZE, "ack_every": 1, "prefetch": 1_000, "confirm_window": 100}
 KINDS = {"transient": False, "persistent": True}
 PROBED = ("delivery_p50_us", "delivery_p99_us", "confirm_p50_us", "confirm_p99_us")
@@ -105,7 +107,9 @@ Starter = Callable[[], AbstractContextManager[Pair]]
 def starters(command: Path) -> dict[str, Starter]:
     """Return functions that start a pair of brokers: of each RabbitMQ here, and of Warren's `command`."""
     theirs = {name: partial(_pair, partial(_rabbitmq_with_links, name)) for name in installed_rabbitmqs()}
-    return theirs | {WARREN: lambda: _pair(lambda http: warren(command, http=(http, 0)))}
+    # Links of Warren may log in as guest only where everybody may.
+    ours = partial(warren, command, {"WARREN_LOOPBACK_USERS": "none"})
+    return theirs | {WARREN: lambda: _pair(lambda http: ours(http=(http, 0)))}
 
 
 def _rabbitmq_with_links(name: str, http: int) -> AbstractContextManager[Broker]:
@@ -283,6 +287,34 @@ def _await_federated(pair: Pair) -> None:
     connection.close()
 
 
+def shovel_at_rate(pair: Pair, _: int) -> dict[str, float]:
+    """Measure a shovel whose messages come alone: published at A, moved, and consumed at B."""
+    source, destination = parse_uri(pair.a.broker.uri), parse_uri(pair.b.broker.uri)
+    load = Load(
+        target=destination,
+        publish_target=source,
+        run=SOURCE,
+        rate=PROBE_RATE,
+        duration_s=RATE_S,
+        is_persistent=True,
+        **PROBE,
+    )
+    queue = names_for(load).queue(0)
+    declare(source, queue)
+    ends = {
+        "src-uri": pair.a.broker.uri,
+        "src-queue": queue,
+        "dest-uri": pair.b.broker.uri,
+        "dest-queue": queue,
+    }
+    pair.a.put("parameters/shovel/%2f/bench", {"value": ends})
+    traffic = run_traffic(load, Observer([pair.a.broker.pid, pair.b.broker.pid]))
+    pair.a.delete("parameters/shovel/%2f/bench")
+    delete(source, queue)
+    figures = traffic_result("shovel", {}, traffic).figures
+    return {"cpu_us": figures["broker_cpu_us_per_message"], "delivery_p50_us": figures["delivery_p50_us"]}
+
+
 # --- beside another client --------------------------------------------------------------------------
 
 
@@ -338,6 +370,7 @@ MEASUREMENTS: dict[str, Measure] = {
     "shovel, larger prefetch": Shovel(prefetch=LARGER_PREFETCH).measure,
     "shovel, local source": Shovel(is_local=True).measure,
     "shovel, headers": Shovel(more=HEADERS).measure,
+    "shovel, 1000/s": shovel_at_rate,
     "federated queue": federated_queue,
     "federated exchange": federated_exchange,
     "shovel, 1 MiB": Shovel(size=LARGE_SIZE, count=LARGE_COUNT).measure,
@@ -379,6 +412,8 @@ LINES = [
     *_moving("shovel, headers", "the same, with headers and a property"),
     *_moving("federated queue", "federated queue, with its consumer"),
     *_moving("federated exchange", "federated exchange"),
+    Line("shovel, 1000/s", "cpu_us", "shovel, 1000 messages per second: µs of both brokers for each"),
+    Line("shovel, 1000/s", "delivery_p50_us", "µs from the publish at A to the delivery at B, p50"),
     Line("shovel, 1 MiB", "memory_mib", "MiB more memory of a broker whose shovel moves messages of 1 MiB"),
     *_beside("transient", "delivery"),
     *_beside("transient", "confirm"),

@@ -122,6 +122,11 @@ RATE_ROWS = [
         text="quorum queue: 1000/s, 1 KiB, confirmed, each acked",
         load=EACH_ACKED | QUORUM | {"rate": 1000},
     ),
+    Row(
+        name="srate1000",
+        text="stream: 1000/s, 1 KiB, confirmed, each acked",
+        load=EACH_ACKED | {"queue_type": "stream", "rate": 1000},
+    ),
 ]
 ALL_ROWS = ROWS + QUORUM_ROWS + RATE_ROWS
 LATENCY_ROWS = ("latency", "latencyp")

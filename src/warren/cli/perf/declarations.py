@@ -52,8 +52,8 @@ class LoadNames:
 
 
 def names_for(load: Load) -> LoadNames:
-    """Return new unique names with enough digits for `load`."""
-    return LoadNames(secrets.token_hex(3), len(str(max(load.queues, load.bindings))))
+    """Return names with enough digits for `load`, new ones unless it has a name."""
+    return LoadNames(load.run or secrets.token_hex(3), len(str(max(load.queues, load.bindings))))
 
 
 def routes(load: Load, names: LoadNames, producer: int) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ class Load:
     size: int = 16
     is_persistent: bool = False
     queue_type: str = ""  # x-queue-type of the queues; empty: the broker's default
+    run: str = ""  # a part of the names of queues and exchange; empty: random
     producers: int = 1
     consumers: int = 1
     queues: int = 1
