@@ -62,9 +62,6 @@ GROUP_COMPACTED_SIZE = 262_144
 # The same in bytes for a group of one, where nobody is sent entries, and none is in memory: some 200 of them,
 # which a start reads again. They have at least the size of the state that replaces them, which is written.
 GROUP_COMPACTED_SIZE_ALONE = 16_384
-# Batches of a store that are written without what clients of a group have only settled, so that it becomes
-# part of the entry of its next message: a client that publishes one after the other is back in two or three.
-GROUP_PASSED_BATCHES_MAX = 8
 # How far ahead of the deliveries the reach of a quorum queue is agreed on: after a failure, at most as many
 # messages are called redelivered that were not delivered.
 REACH_AHEAD_MIN = 64

@@ -21,7 +21,6 @@ cdef class GroupLog(GroupContents):
     cdef bint _is_hard_due
     cdef bint _is_state_due
     cdef bint _is_preparing
-    cdef bint _is_preparing_later
     cdef bint _is_announced
     cdef bytes _first_state
     cdef PlacedMessages _placed

@@ -71,10 +71,8 @@ class GroupLog(GroupContents):
         self._records: list[tuple[int, bytes]] = []
         self._is_hard_due = False
         self._is_state_due = False
-        # True while the listener is to be called before the next batch, or a later one; and if the next batch
-        # follows this turn.
+        # True while the listener is to be called before the next batch, and if that follows this turn.
         self._is_preparing = False
-        self._is_preparing_later = False
         self._is_announced = False
         # The STATE of a new log, which stands before everything else of its first batch.
         self._first_state = b""
@@ -140,10 +138,10 @@ class GroupLog(GroupContents):
             self._store.announce_group()
 
     def announce_later(self) -> None:
-        """Have it called with a later batch, since no client waits for that: see the store."""
-        if not self._is_preparing and not self._is_preparing_later:
-            self._is_preparing_later = True
-            self._store.announce_group_later(self)
+        """Have it called with the next batch, which follows after a delay if no client waits for one."""
+        if not self._is_preparing:
+            self._list_for_prepare()
+            self._store.announce_group_later()
 
     @property
     def placed_count(self) -> int:
@@ -437,7 +435,7 @@ class GroupLog(GroupContents):
             log.append_record(STATE, self._first_state)
             self._state.segments.add(log.last.number)
             self._first_state = b""
-        self._is_preparing = self._is_preparing_later = self._is_announced = False
+        self._is_preparing = self._is_announced = False
         listener = self.listener
         if listener is not None:
             try:

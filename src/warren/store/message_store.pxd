@@ -9,7 +9,6 @@ from warren.store.group_commit cimport GroupCommit
 from warren.store.group_records cimport GroupRecords
 from warren.store.segment_log cimport SegmentLog
 from warren.store.message_reader cimport MessageReader
-from warren.store.preparing_groups cimport PreparingGroups
 from warren.store.record cimport encode_reference, encode_run
 from warren.store.segment cimport Segment, slot_of
 from warren.store.store_port cimport StorePort
@@ -39,7 +38,8 @@ cdef class MessageStore:
     cdef list _runs
     cdef dict _group_logs
     cdef list _dirty_group_logs
-    cdef PreparingGroups _preparing
+    cdef list _preparing
+    cdef bint _is_prepare_due
     cdef list _dead
     cdef Py_ssize_t _dead_seen
     cdef object _compaction
@@ -51,7 +51,7 @@ cdef class MessageStore:
     cpdef list_group_log(self, GroupRecords group_log)
     cpdef prepare_group_log(self, GroupRecords group_log)
     cpdef announce_group(self)
-    cpdef announce_group_later(self, GroupRecords group_log)
+    cpdef announce_group_later(self)
     cpdef group_changed(self, Py_ssize_t size)
     cpdef append(self, StoredMessage message, QueueCursor cursor, uint64_t position)
     cpdef MessageReader reader(self)

@@ -33,7 +33,6 @@ from warren.store.group_commit import GroupCommit
 from warren.store.group_records import GroupRecords
 from warren.store.markers import CommitGroup, CommitMarker
 from warren.store.message_reader import MessageReader
-from warren.store.preparing_groups import PreparingGroups
 from warren.store.record import (
     DELIVERED,
     MESSAGE_OVERHEAD,
@@ -63,7 +62,7 @@ class MessageStore:
 
     __slots__ = (
         "_background_tasks", "_commits", "_compaction", "_dead", "_dead_seen", "_delivered", "_dirty_cursors",
-        "_dirty_group_logs", "_disk", "_group_first", "_group_logs", "_groups", "_last",
+        "_dirty_group_logs", "_disk", "_group_first", "_group_logs", "_groups", "_is_prepare_due", "_last",
         "_last_references", "_log", "_pending", "_pending_references", "_port", "_preparing", "_reader",
         "_runs", "cursors", "markers", "segments", "written",
     )  # fmt: skip
@@ -94,8 +93,9 @@ class MessageStore:
         # The logs of Raft groups by number, and those with something to write.
         self._group_logs: dict[int, GroupRecords] = {}
         self._dirty_group_logs: list[GroupRecords] = []
-        # Those that are called before the next batch, or a later one.
-        self._preparing = PreparingGroups()
+        # Those that are called before the next batch; and True if a client waits for that.
+        self._preparing: list[GroupRecords] = []
+        self._is_prepare_due = False
         # Segments without live messages; the state of cursors in them may still matter.
         self._dead: list[Segment] = []
         # How many of them were there when rewriting that state was last found not to be worthwhile.
@@ -172,7 +172,10 @@ class MessageStore:
         """Forget the records of Raft group `number`, whose queue was deleted."""
         dropped = self._group_logs.pop(number)
         self._dirty_group_logs = [each for each in self._dirty_group_logs if each is not dropped]
-        self._preparing.drop(dropped)
+        self._preparing = [each for each in self._preparing if each is not dropped]
+        if not self._preparing:
+            # Otherwise a batch would follow another one until a group has something to write.
+            self._is_prepare_due = False
 
     def group_log(self, number: int) -> GroupRecords | None:
         """The log of Raft group `number`, made or recovered; `GroupLog.find` has its type."""
@@ -184,16 +187,15 @@ class MessageStore:
 
     def prepare_group_log(self, group_log: GroupRecords) -> None:
         """Call `group_log.prepare` before the next batch is made; `announce_group` says when that is."""
-        self._preparing.add(group_log)
+        self._preparing.append(group_log)
 
     def announce_group(self) -> None:
         """Have a batch committed at the end of the turn."""
-        self._preparing.is_due = True
+        self._is_prepare_due = True
         self._commits.announce()
 
-    def announce_group_later(self, group_log: GroupRecords) -> None:
-        """Call `group_log.prepare` before its next batch, or a later one, since no client waits for that."""
-        self._preparing.add_later(group_log)
+    def announce_group_later(self) -> None:
+        """Have a batch committed after a delay, since no client waits for it."""
         self._commits.announce_later()
 
     def group_changed(self, size: int) -> None:
@@ -370,7 +372,7 @@ class MessageStore:
         commits = self._commits
         if commits.is_closing:
             return False
-        if self._has_messages() or commits.has_waiting() or self._has_more() or self._preparing.is_due:
+        if self._has_messages() or commits.has_waiting() or self._has_more() or self._is_prepare_due:
             # At the end of the turn, so that messages still in the sockets share the sync.
             commits.announce()
         elif self._dirty_cursors or self._dirty_group_logs or self._preparing:
@@ -394,8 +396,9 @@ class MessageStore:
 
     def _prepare(self) -> None:
         """Let groups that have asked for it append to this batch; once, so that each batch is finite."""
-        is_for_others = self._has_messages() or len(self._dirty_group_logs) > 0
-        for group_log in self._preparing.take(is_for_others, self._commits.is_closing):
+        group_logs, self._preparing = self._preparing, []
+        self._is_prepare_due = False
+        for group_log in group_logs:
             group_log.prepare(self._log)
 
     def _encode_messages(

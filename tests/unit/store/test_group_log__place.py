@@ -9,7 +9,6 @@ from tests.sim.recovered import messages_in
 from tests.unit.store.test_group_log import GROUP, REPLICA, append, begun, bodies, kinds, opened, write
 from tests.unit.store.test_recovery import Port, published
 
-from warren.limits_raft import GROUP_PASSED_BATCHES_MAX
 from warren.store.group_listener import GroupListener
 from warren.store.group_log import GroupLog
 from warren.store.group_record import GroupEntry, PositionRun
@@ -235,80 +234,23 @@ def test_only_groups_that_have_asked_are_called_before_a_batch() -> None:
     assert (listener.prepared, its_listener.prepared) == (1, 0)
 
 
-class DelayingPort(Port):
-    """A port that tells a delayed batch from one at the end of the turn."""
+def test_what_no_client_waits_for_is_prepared_with_the_next_batch() -> None:
+    class DelayingPort(Port):
+        def commit_due_later(self) -> None:
+            self.reported.append("later")
 
-    def commit_due_later(self) -> None:
-        self.reported.append("later")
-
-
-def two_groups() -> tuple[SimulatedDisk, MessageStore, DelayingPort, GroupLog, GroupLog]:
-    """A store that is idle, and the logs of two groups in it."""
     there, port = SimulatedDisk(random.Random(0)), DelayingPort()
     store = store_of(there, port)
-    log, other = (GroupLog.create(store, number, REPLICA, b"members") for number in (GROUP, CLASSIC))
+    log = GroupLog.create(store, GROUP, REPLICA, b"members")
     write(store, there)
-    port.reported.clear()
-    return there, store, port, log, other
-
-
-def commit(store: MessageStore, there: SimulatedDisk) -> None:
-    """Make one batch."""
-    store.commit()
-    there.advance()
-
-
-def test_what_no_client_waits_for_is_prepared_after_a_delay() -> None:
-    _, store, port, log, _ = two_groups()
     listener = Listener(log)
-    log.announce_later()
+    port.reported.clear()
     log.announce_later()
     assert port.reported == ["later"]
-    assert not store.is_idle
+    log.announce()
+    assert port.reported == ["later", "dirty"]
     store.commit()
     assert listener.prepared == 1
-
-
-def test_what_no_client_waits_for_becomes_a_part_of_what_the_group_has_next() -> None:
-    there, store, port, log, other = two_groups()
-    listener, its_listener = Listener(log), Listener(other)
-    log.announce_later()
-    other.announce()
-    commit(store, there)
-    assert (listener.prepared, its_listener.prepared) == (0, 1), "the batch is for the other group"
-    assert port.reported == ["later", "dirty", "later"], "it is written without another batch as well"
-    log.announce()
-    commit(store, there)
-    assert listener.prepared == 1
-    assert store.is_idle, "it is not prepared again"
-
-
-def test_what_no_client_waits_for_is_not_passed_over_for_ever() -> None:
-    there, store, _, log, other = two_groups()
-    listener, _ = Listener(log), Listener(other)
-    log.announce_later()
-    for _ in range(GROUP_PASSED_BATCHES_MAX - 1):
-        other.announce()
-        commit(store, there)
-    assert listener.prepared == 0
-    other.announce()
-    commit(store, there)
-    assert listener.prepared == 1
-
-
-@pytest.mark.parametrize("is_dropped", [False, True])
-def test_closing_prepares_what_no_client_waits_for_unless_the_group_was_dropped(*, is_dropped: bool) -> None:
-    there, store, _, log, other = two_groups()
-    listener, its_listener = Listener(log), Listener(other)
-    log.announce_later()
-    other.announce()
-    if is_dropped:
-        log.drop()
-    closed: list[bool] = []
-    store.close(lambda: closed.append(True))
-    there.advance()
-    assert closed == [True]
-    assert (listener.prepared, its_listener.prepared) == (not is_dropped, 1)
 
 
 def test_what_is_asked_for_while_a_batch_is_prepared_is_prepared_with_the_next_one() -> None:
