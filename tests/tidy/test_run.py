@@ -91,6 +91,13 @@ def test_a_suite_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counts("import time; time.sleep(60)") == (0, 1, 0)
 
 
+def test_a_suite_without_long_tests_passes_among_them_only(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("def test_it(): pass\n")
+    command = ("python", "-m", "pytest", str(tmp_path), "-k", "nothing", "-p", "no:cacheprovider")
+    outcomes = {part: run.run_suite(Job("raft", INTERPRETED, command), part) for part in (LONG, GATE, ALL)}
+    assert {part: outcome.failed for part, outcome in outcomes.items()} == {LONG: 0, GATE: 1, ALL: 1}
+
+
 def test_tests_are_counted_individually(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(
