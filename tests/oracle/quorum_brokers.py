@@ -56,6 +56,11 @@ class QuorumBroker:
     # True for RabbitMQ 4, whose answers are recorded beside those of 3.10.8 where they differ.
     is_rabbitmq_4: bool = False
 
+    @property
+    def answers(self) -> str:
+        """The key of its answers in tables of what each broker answers: `rabbitmq 4` has some of its own."""
+        return "rabbitmq 4" if self.is_rabbitmq_4 else self.name
+
     def context(self, vhost: str) -> TranscriptContext:
         """The broker and a vhost of it, for a recorded script."""
         is_rabbitmq = self.name == "rabbitmq"

@@ -145,7 +145,7 @@ DIFFERENCES = frozenset(
     )
 )
 
-# --- over HTTP, by the name of the broker -----------------------------------------------------------------
+# --- over HTTP, by `name` of the broker, or its `answers` ---------------------------------------------------
 
 # RabbitMQ counts a basic.get without an acknowledgement as a consumer, as in COUNTS.
 CONSUMERS_OF_ONE_GET: Final = {"rabbitmq": 1, "warren": 0}
@@ -171,16 +171,51 @@ FIELDS: Final[dict[str, tuple[Any, Any]]] = {
     "replicas": (..., list),
     "term": (..., int),
 }
-# RabbitMQ returns what was got to the tail, here it returns to its place, as in PLACES; and the second of two
-# messages that were got has one behind it, the first none.
-GOT_AGAIN: Final[dict[str, tuple[Any, ...]]] = {
-    "rabbitmq": ([("b", False, 1, 0), ("a", True, 0, 1)], [("b", True, 1, 1)]),
-    "warren": ([("a", True, 1, 1), ("b", False, 0, 0)], [("a", True, 1, 2)]),
+# And of one queue by itself, since it is asked of the consumers.
+FIELDS_OF_ONE: Final[dict[str, Any]] = {"oldest_unacknowledged_at": int}
+# What RabbitMQ 4.3.6 has instead. It counts the bytes of properties too, which are 2 without any, and a
+# basic.get is the consumer 1.
+FIELDS_OF_RABBITMQ_4: Final[dict[str, Any]] = {
+    "message_bytes": 12,
+    "message_bytes_persistent": 12,
+    "message_bytes_ready": 8,
+    "message_bytes_unacknowledged": 4,
+    "single_active_consumer_ctag": ...,
+    "single_active_consumer_tag": "1",
+    "delayed_retry": "disabled",
+    "delivery_limit": 3,
+    "internal": False,
+    "internal_owner": False,
+    "messages_active_priorities": 1,
+    "messages_by_priority": {"4": 2},
+    "messages_delayed": 0,
+    "messages_ready_returned": 0,
+    "publishers": 0,
+}
+# What an entry of the list of RabbitMQ 4.3.6 does not have, although the queue alone has.
+NOT_LISTED_BY_RABBITMQ_4: Final[dict[str, Any]] = {
+    "garbage_collection": ...,
+    "operator_policy": ...,
+    "policy": ...,
+}
+# The field with the tag of the single active consumer, and the bytes of a dead letter with the body `four`.
+SINGLE_ACTIVE_TAG: Final = {
+    "rabbitmq": "single_active_consumer_ctag",
+    "rabbitmq 4": "single_active_consumer_tag",
+    "warren": "single_active_consumer_ctag",
+}
+DEAD_LETTER_BYTES: Final = {"rabbitmq": 4, "rabbitmq 4": 6, "warren": 4}
+# RabbitMQ 3.10 returns what was got to the tail; here it returns to its place, as in RabbitMQ 4, which has no
+# x-delivery-count at a first delivery, and does not count one that ended with basic.nack.
+GOT: Final[dict[str, tuple[Any, ...]]] = {
+    "rabbitmq": ([("a", False, 1, 0)], [("b", False, 1, 0), ("a", True, 0, 1)], [("b", True, 1, 1)]),
+    "rabbitmq 4": ([("a", False, 1, None)], [("a", True, 1, 1), ("b", False, 0, None)], [("a", True, 1, 1)]),
+    "warren": ([("a", False, 1, 0)], [("a", True, 1, 1), ("b", False, 0, 0)], [("a", True, 1, 2)]),
 }
 # if-unused and if-empty are obeyed, as in CONDITIONAL: the queue is deleted, and the second finds none.
 OBEYED: Final[dict[str, int]] = {"q?if-unused=true": 204, "q?if-empty=true": 404}
 # RabbitMQ 4 has these routes, and so has Warren.
-LATER_ROUTES: Final = {"rabbitmq": 404, "warren": 200}
+LATER_ROUTES: Final = {"rabbitmq": 404, "rabbitmq 4": 200, "warren": 200}
 # Valid in RabbitMQ 4, as in LIMIT_VALUES: policies for queues of a type, no limit, the size of a group in a
 # cluster, and what is refused or dropped when a queue is full, in operator policies too.
 VALID_APPLY_TO: Final = ("quorum_queues", "classic_queues")
@@ -190,7 +225,24 @@ VALID_POLICIES: Final[tuple[dict[str, Any], ...]] = (
     {"overflow": "reject-publish"},
 )
 # RabbitMQ 4 reads the field `default_queue_type`, which it shows; so does Warren.
-DEFAULT_TYPE: Final = {"rabbitmq": "undefined", "warren": "quorum"}
+DEFAULT_TYPE: Final = {"rabbitmq": "undefined", "rabbitmq 4": "quorum", "warren": "quorum"}
+# The arguments of a queue without any that cannot have the default type of its vhost.
+OTHER_TYPE: Final[dict[str, dict[str, str]]] = {
+    "rabbitmq": {},
+    "rabbitmq 4": {"x-queue-type": "classic"},
+    "warren": {},
+}
 # RabbitMQ skips an entry of definitions that it cannot declare, and says that all were imported. Here nothing
 # of such definitions is imported, and the answer says why.
 IMPOSSIBLE_ENTRY: Final = {"rabbitmq": 204, "warren": 400}
+# What RabbitMQ 4 adds to a quorum queue in definitions.
+ALSO_EXPORTED: Final[dict[str, dict[str, str]]] = {
+    "rabbitmq": {},
+    "rabbitmq 4": {"type": "quorum"},
+    "warren": {},
+}
+# RabbitMQ 4 does not know these keys of policies any more; here they are accepted, as in 3.10.
+REFUSED_BY_RABBITMQ_4: Final = {
+    "ha-mode": '[{<<"ha-mode">>,<<"all">>}] are not recognised policy settings',
+    "queue-master-locator": "use of deprecated queue-master-locator argument is not permitted",
+}

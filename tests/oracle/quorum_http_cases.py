@@ -1,4 +1,4 @@
-"""What the HTTP API of RabbitMQ 3.10.8 answers about quorum queues."""
+"""What the HTTP API of RabbitMQ 3.10.8 answers about quorum queues; 4.3.6, but for `quorum_differences`."""
 
 from __future__ import annotations
 
