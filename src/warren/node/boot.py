@@ -443,6 +443,7 @@ class Node:
 
     async def stop(self) -> None:
         """Close client connections and stop, also after an incomplete start."""
+        self._stream_server.groups.end()
         await end_deliveries(self.broker.server, _LAST_DELIVERIES_S)
         if self._membership is not None:
             # Clients of other nodes need not wait for elections.

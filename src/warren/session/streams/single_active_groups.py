@@ -48,10 +48,15 @@ GroupKey = tuple[str, str, str]
 class SingleActiveGroups:
     """All groups by virtual host, stream and name."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_groups", "_has_ended")
 
     def __init__(self) -> None:
         self._groups: dict[GroupKey, _Group] = {}
+        self._has_ended = False
+
+    def end(self) -> None:
+        """Activate nobody any more, because the node stops."""
+        self._has_ended = True
 
     def join(self, key: GroupKey, member: GroupMember, partition: int) -> None:
         """Add `member`; `partition` is that of a super stream, or -1."""
@@ -82,6 +87,8 @@ class SingleActiveGroups:
             self._settle(group)
 
     def _settle(self, group: _Group) -> None:
+        if self._has_ended:
+            return
         if group.active is None:
             group.active = group.next_active
             group.active.activate()
