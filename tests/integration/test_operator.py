@@ -356,7 +356,9 @@ def test_a_command_prints_its_line(operator: Operator, case: Case, name: tuple[s
     assert result.exit_code == case.status, result.output
     is_known_as = len(name) == 1 and case.prints_known_as is not None
     prints = case.prints_known_as if is_known_as else case.prints
-    assert str(prints).replace("$", new) in result.output
+    # By its name in rabbitmqctl, a command that changes something says what rabbitmqctl says instead.
+    is_announced = len(name) == 1 and not case.status and result.output.partition("\n")[0].endswith(" ...")
+    assert is_announced or str(prints).replace("$", new) in result.output
     if case.status:
         # RabbitMQ's tools print the sentence alone.
         assert is_known_as or result.stderr.startswith("warren: ")

@@ -233,3 +233,29 @@ def test_the_installed_tool_has_no_command_that_is_not_in_the_table(tool: str, t
     commands_of_tool = set(re.findall(r"^   (\w+)  ", asked.stdout + asked.stderr, re.MULTILINE))
     assert commands_of_tool
     assert commands_of_tool <= known
+
+
+def test_a_change_says_what_rabbitmqctl_says_and_nothing_more() -> None:
+    for line, sentence in (
+        ("change_password guest guest", 'Changing password for user "guest" ...'),
+        ("set_user_tags guest administrator management",
+         'Setting tags for user "guest" to [administrator, management] ...'),
+        ("set_user_tags guest administrator", 'Setting tags for user "guest" to [administrator] ...'),
+        ("add_vhost said", 'Adding vhost "said" ...'),
+        ("set_permissions -p said guest .* .* .*",
+         'Setting permissions for user "guest" in vhost "said" ...'),
+        ("set_policy -p said p ^a {\"max-length\":5}",
+         'Setting policy "p" for pattern "^a" to "{"max-length":5}" with priority "0" for vhost "said" ...'),
+        ("clear_policy -p said p", 'Clearing policy "p" on vhost "said" ...'),
+        ("set_user_limits guest {}", 'Setting user limits to "{}" for user "guest" ...'),
+        ("clear_user_limits guest all", 'Clearing all limits for user "guest" ...'),
+        ("trace_on -p said", 'Starting tracing for vhost "said" ...'),
+        ("delete_vhost said", 'Deleting vhost "said" ...'),
+    ):  # fmt: skip
+        assert run(*line.split(" ")) == (0, sentence + "\n", ""), line
+    added = run("add_user", "told", "secret")[1].splitlines()
+    assert added[0] == 'Adding user "told" ...'
+    assert added[1].startswith("Done. Don't forget to grant the user permissions to some virtual hosts!")
+    assert run("authenticate_user", "told", "secret")[1].splitlines()[1:] == ["Success"]
+    assert run("delete_user", "-q", "told")[1] == ""
+    assert run("delete_user", "told")[:2] == (67, 'Deleting user "told" ...\n')

@@ -50,6 +50,7 @@ def sample(setting: Setting[object] | Family[object]) -> str:
         "common_name",
         "dns",
         "warren@host1",
+        "600",
     ):
         try:
             setting.parse(text)

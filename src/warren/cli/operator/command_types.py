@@ -24,6 +24,7 @@ from warren.cli.operator.options import (
     session_of,
     vhost_before,
 )
+from warren.cli.operator.rabbitmq_sentences import ending_of, sentence_of
 from warren.cli.operator.session import Arguments, Session, value_at
 
 Run = Callable[[Session, Arguments], None]
@@ -191,7 +192,11 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
         given |= vhost_before(context)
         session = session_of(common, is_known_as=is_known_as)
         try:
+            if is_known_as:
+                session.announce(sentence_of(command.known_as, given))
             command.run(session, given | common | {"is_known_as": is_known_as})
+            if is_known_as:
+                session.end(ending_of(command.known_as))
         except ObjectNotFound as failure:
             raise ObjectNotFound(_absent(command, failure, given)) from None
         finally:

@@ -37,6 +37,8 @@ class Session:
         self.api = api
         self._style = style
         self._printed_s = time.monotonic()
+        # True once rabbitmqctl's sentence about a change was printed.
+        self._is_announced = False
 
     @property
     def is_json(self) -> bool:
@@ -45,8 +47,8 @@ class Session:
 
     def say(self, text: str) -> None:
         """Print a line about what was done, unless the output is for programs."""
-        if not self._style.is_quiet and not self.is_json:
-            click.echo(cell_text(text))
+        if not self._is_announced:
+            self._echo(text)
 
     @property
     def is_rabbitmq(self) -> bool:
@@ -57,6 +59,21 @@ class Session:
         """Print the line with which rabbitmqctl says what it does, where it does so."""
         if self._style.is_rabbitmq and text and self._style.formatter in ("table", "pretty_table"):
             self.say(text)
+
+    def announce(self, sentence: str) -> None:
+        """Print rabbitmqctl's sentence about a change that begins; `say` prints nothing more then."""
+        if sentence:
+            self.begin(sentence)
+            self._is_announced = True
+
+    def end(self, sentence: str) -> None:
+        """Print what rabbitmqctl says when a change that was announced has succeeded."""
+        if sentence:
+            self._echo(sentence)
+
+    def _echo(self, text: str) -> None:
+        if not self._style.is_quiet and not self.is_json:
+            click.echo(cell_text(text))
 
     def note(self, text: str) -> None:
         """Print a line to standard error."""
