@@ -23,6 +23,7 @@ from warren.metadata.commands import (
 from warren.metadata.definition_entries import DefinitionKey, place_of
 from warren.metadata.parameters import VHOST_LIMITS
 from warren.metadata.users import PasswordHash
+from warren.model.arguments import QUEUE_KINDS
 from warren.model.names import RESERVED_PREFIX
 from warren.wire.table import Value
 
@@ -228,16 +229,27 @@ def _put_user(entry: _Fields, version: str, hash_password: PasswordHasher) -> Me
         name=entry.string("name"),
         password_hash=hashed.salted_hash,
         hashing_algorithm=hashed.algorithm,
-        tags=entry.strings("tags"),
+        tags=_user_tags(entry),
         limits=entry.limits("limits"),
     )
 
 
+def _user_tags(entry: _Fields) -> tuple[str, ...]:
+    """The tags of a user, which must be there; `administrator` is the field of RabbitMQ before version 3."""
+    if entry["tags"] is None:
+        if entry["administrator"] is None:
+            raise entry.wrong("tags", None)
+        return ("administrator",) if entry.boolean("administrator") else ()
+    return entry.strings("tags")
+
+
 def _put_vhost(entry: _Fields) -> MetadataCommand:
     metadata = _Fields("vhosts", entry.mapping("metadata"), None)
-    default_queue_type = metadata["default_queue_type"] or entry["default_queue_type"]
+    default_queue_type = metadata["default_queue_type"] or entry["default_queue_type"] or None
     if default_queue_type == UNDEFINED:
         default_queue_type = None
+    if default_queue_type not in (None, *QUEUE_KINDS):
+        raise entry.wrong("default_queue_type", default_queue_type)
     return PutVhost(
         name=entry.string("name"),
         description=entry.string("description", metadata.string("description", "")),

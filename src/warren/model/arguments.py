@@ -235,12 +235,14 @@ def queue_kind(arguments: Arguments) -> str:
 
 
 def with_default_type(arguments: Arguments, default: str | None, *, is_transient: bool) -> Arguments:
-    """`arguments` with the type of queue that is the default of the vhost, if none is given.
+    """`arguments` with the type of queue that is the default of the vhost, if none is given, or an empty one.
 
     A transient queue, which is not durable, or exclusive or deleted automatically, can only be a classic one.
     """
-    if not default or QUEUE_TYPE in arguments or (default != CLASSIC and is_transient):
+    if arguments.get(QUEUE_TYPE, "") != "":
         return arguments
+    if not default or (default != CLASSIC and is_transient):
+        return {key: value for key, value in arguments.items() if key != QUEUE_TYPE}
     return {**arguments, QUEUE_TYPE: default}
 
 

@@ -1,8 +1,7 @@
 """Asks a web server whether a name and password are right: RabbitMQ's `auth_http.user_path`.
 
-    GET /auth/user?username=alice&password=…        POST /auth/user
-                                                    username=alice&password=…
-    allow administrator | deny | deny REASON
+    username password  ─▶  allow administrator | deny | deny REASON
+    username           ─▶  the same, for the name in a verified certificate
 
 1. Every login ends within the timeout, and what is not `allow` refuses it.
 2. Connections are kept, bounded in number; concurrent logins with the same credentials share one request.

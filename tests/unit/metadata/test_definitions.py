@@ -170,12 +170,36 @@ def test_plain_passwords_are_hashed_and_old_documents_are_accepted() -> None:
             "user 'u': password_hash cannot be 'anything but base64'",
         ),
         ({"users": [{"name": "u", "password_hash": "", "tags": [5]}]}, "user 'u': tags cannot be [5]"),
+        ({"users": [{"name": "u", "password_hash": ""}]}, "user 'u': tags is missing"),
+        ({"users": [{"name": "u", "password_hash": "", "tags": None}]}, "user 'u': tags is missing"),
+        (
+            {"vhosts": [{"name": "v", "metadata": {"default_queue_type": "nope"}}]},
+            "virtual host 'v': default_queue_type cannot be 'nope'",
+        ),
+        (
+            {"vhosts": [{"name": "v", "default_queue_type": 3}]},
+            "virtual host 'v': default_queue_type cannot be 3",
+        ),
     ],
 )
 def test_an_invalid_entry_is_named(document: object, text: str) -> None:
     with pytest.raises(DefinitionsError) as caught:
         import_commands(document, no_hash)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize(("value", "tags"), [(True, ("administrator",)), (False, ())])
+def test_a_user_of_an_old_document_is_an_administrator_if_it_says_so(
+    value: bool, tags: tuple[str, ...]
+) -> None:
+    document = {"users": [{"name": "u", "password_hash": "", "administrator": value}]}
+    assert loaded(document).users.by_name["u"].tags == tags
+
+
+@pytest.mark.parametrize("entry", [{"default_queue_type": ""}, {"metadata": {"default_queue_type": ""}}])
+def test_an_empty_default_queue_type_of_a_document_is_none(entry: dict[str, object]) -> None:
+    vhost = loaded({"vhosts": [{"name": "v", **entry}]}).vhosts.by_name["v"]
+    assert vhost.default_queue_type is None
 
 
 def test_an_invalid_binding_is_named_by_its_ends() -> None:

@@ -281,6 +281,22 @@ def test_the_default_queue_type_of_a_vhost_is_used_where_possible(live: LiveVhos
     ]  # fmt: skip
 
 
+def test_an_empty_queue_type_asks_for_the_default_type(live: LiveVhost) -> None:
+    empty = {"x-queue-type": "", "x-expires": 60_000}
+    declare(live, "classic", durable=True, arguments=empty)
+    declare(live, "classic", durable=True, arguments={"x-expires": 60_000})
+    live.apply(PutVhost(name="v", default_queue_type="quorum"))
+    declare(live, "quorum", durable=True, arguments=empty)
+    declare(live, "transient", arguments=empty)
+    vhost = live.metadata.vhost("v")
+    assert vhost is not None
+    queues = vhost.topology.queues
+    assert [queues[name].kind for name in ("classic", "quorum", "transient")] == [
+        "classic", "quorum", "classic"
+    ]  # fmt: skip
+    assert queues["classic"].arguments == {"x-expires": 60_000}
+
+
 def test_a_queue_can_be_consumed_by_users_with_read_permission(live: LiveVhost) -> None:
     who = live.requester()
     declare(live, "q", who, exclusive=True)

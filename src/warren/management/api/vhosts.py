@@ -180,10 +180,12 @@ def _queue_type(fields: BodyFields, before: VhostMetadata | None) -> str | None:
     for name in _DEFAULT_QUEUE_TYPE:
         if name in fields:
             kind = fields.get(name)
-            if kind is None or kind in ("", _UNDEFINED):
+            if kind is None or kind == _UNDEFINED:
                 return None
+            if kind == "":
+                raise bad_request("default_queue_type must not be an empty string")
             if not isinstance(kind, str) or kind not in QUEUE_KINDS:
-                raise bad_request(f"unsupported queue type '{kind}'")
+                raise bad_request(f"{kind} is not a valid queue type")
             return kind
     return None if before is None else before.default_queue_type
 
