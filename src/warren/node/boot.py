@@ -581,6 +581,8 @@ def _stream_settings(config: Config, cluster_name: str) -> StreamSettings:
         frame_size_max=config.get(settings.STREAM_FRAME_SIZE),
         frame_size_handshake=config.get(limit_settings.STREAM_FRAME_SIZE_HANDSHAKE),
         super_stream_partitions_max=config.get(limit_settings.SUPER_STREAM_PARTITIONS),
+        unconfirmed_max=config.get(settings.STREAM_CREDITS),
+        unblocking_min=config.get(settings.STREAM_UNBLOCKING),
         heartbeat_s=config.get(settings.STREAM_HEARTBEAT),
         timeout_ms=config.get(settings.HANDSHAKE),
         advertised_host=config.get(settings.STREAM_HOST),

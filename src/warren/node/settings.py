@@ -146,6 +146,15 @@ CHANNELS = Setting(
     "channel_max", limits.CHANNELS_MAX, integer(0, 65_535),
     "maximum number of channels of a connection that the server proposes to clients",
 )  # fmt: skip
+STREAM_CREDITS = Setting(
+    "stream.initial_credits", limits.STREAM_UNCONFIRMED_MAX, integer(1, 2**31 - 1),
+    "messages that a stream client may have published without a confirm before it is not read any more",
+)  # fmt: skip
+STREAM_UNBLOCKING = Setting(
+    "stream.credits_required_for_unblocking", limits.STREAM_UNCONFIRMED_MAX // 4, integer(0, 2**31 - 1),
+    "how many more messages it must be possible to publish by `stream.initial_credits` before the client is "
+    "read again",
+)  # fmt: skip
 MESSAGE_SIZE = Setting(
     "max_message_size", limits.MESSAGE_SIZE_MAX, integer(0, 2**29),
     "maximum size of a message body in bytes; publishing a larger one closes the channel",

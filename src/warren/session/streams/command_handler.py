@@ -69,6 +69,8 @@ class StreamCommandHandler:
         self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
         self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)
         self.subscriptions = StreamSubscriptions(stream_server, outbox, connection.owner.serial, has_asked)
+        stream_settings = stream_server.settings
+        self.publishers.limit(stream_settings.unconfirmed_max, stream_settings.unblocking_min)
         # The streams it publishes to or subscribes to: the client is notified when one is deleted.
         self._watched: dict[StreamQueue, None] = {}
         # Names of deleted streams that are not notified yet: the answer to Delete comes first.

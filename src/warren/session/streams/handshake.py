@@ -46,6 +46,9 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
     # Before the connection is open.
     frame_size_handshake: int = limits.STREAM_FRAME_SIZE_HANDSHAKE
     super_stream_partitions_max: int = limits.STREAM_NAMES_MAX
+    # Messages that a connection may have unconfirmed, and how many fewer it must have to be read again.
+    unconfirmed_max: int = limits.STREAM_UNCONFIRMED_MAX
+    unblocking_min: int = limits.STREAM_UNCONFIRMED_MAX // 4
     heartbeat_s: int = limits.HEARTBEAT_S
     timeout_ms: int = limits.HANDSHAKE_MS
     # Empty and 0 advertise the address to which the client has connected.

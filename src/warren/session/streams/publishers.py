@@ -31,7 +31,10 @@ from warren.wire.streams.publish import Publication, SubEntryBatch
 class StreamPublishers:
     """The publishers of one connection."""
 
-    __slots__ = ("_converter", "_outbox", "_publishers", "_resume", "_totals", "_vhost", "unconfirmed")
+    __slots__ = (
+        "_converter", "_outbox", "_publishers", "_resume", "_resumed_below", "_totals", "_unconfirmed_max",
+        "_vhost", "is_full", "unconfirmed",
+    )  # fmt: skip
 
     def __init__(
         self, vhost: VirtualHost, outbox: Outbox, totals: StreamCounts, resume: Callable[[], None]
@@ -45,14 +48,18 @@ class StreamPublishers:
         self._publishers: dict[int, DeclaredPublisher] = {}
         # The number of unconfirmed messages.
         self.unconfirmed = 0
+        # True from when too many are unconfirmed until they are few enough.
+        self.is_full = False
+        self.limit(limits.STREAM_UNCONFIRMED_MAX, 0)
 
     def __len__(self) -> int:
         return len(self._publishers)
 
-    @property
-    def is_full(self) -> bool:
-        """True while too many messages are unconfirmed."""
-        return self.unconfirmed >= limits.STREAM_UNCONFIRMED_MAX
+    def limit(self, unconfirmed_max: int, unblocking_min: int) -> None:
+        """Be full with `unconfirmed_max` messages, until `unblocking_min` more could be published."""
+        self._unconfirmed_max = unconfirmed_max
+        # With none unconfirmed it is never full.
+        self._resumed_below = max(unconfirmed_max - unblocking_min, 1)
 
     def __iter__(self) -> "Iterator[DeclaredPublisher]":
         return iter(list(self._publishers.values()))
@@ -110,7 +117,7 @@ class StreamPublishers:
             elif isinstance(entry, SubEntryBatch):
                 self._publish_batch(publisher, sequence, entry, value)
             else:
-                self.unconfirmed += 1
+                self._count_one()
                 publisher.publish(self._message(publisher, entry, value), sequence)
 
     def _publish_batch(
@@ -128,7 +135,7 @@ class StreamPublishers:
         if not messages:
             publisher.confirms.fail(sequence, ResponseCode.PRECONDITION_FAILED)
             return
-        self.unconfirmed += 1
+        self._count_one()
         publisher.publish_all([self._message(publisher, message, value) for message in messages], sequence)
 
     def _message(self, publisher: "DeclaredPublisher", data: bytes, value: str | None) -> Message:
@@ -143,10 +150,15 @@ class StreamPublishers:
         return message
 
     def _settled(self, count: int) -> None:
-        was_full = self.is_full
         self.unconfirmed -= count
-        if was_full and not self.is_full:
+        if self.is_full and self.unconfirmed < self._resumed_below:
+            self.is_full = False
             self._resume()
+
+    def _count_one(self) -> None:
+        self.unconfirmed += 1
+        if self.unconfirmed >= self._unconfirmed_max:
+            self.is_full = True
 
     def _resume_if_none(self) -> None:
         if not self._publishers:

@@ -3,7 +3,6 @@
 import pytest
 from tests.unit.session.streams.client import Node, StreamClient, data
 
-from warren import limits
 from warren.framing.heartbeat import Heartbeat
 from warren.metadata.commands import PutUser
 from warren.wire.streams import commands
@@ -95,10 +94,11 @@ def test_a_publisher_waits_for_the_disk(node: Node) -> None:
     assert client.hear() == [commands.PublishConfirm(1, (1,))]
 
 
-def test_reading_pauses_while_too_much_is_unconfirmed(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3)
+def test_reading_pauses_while_too_much_is_unconfirmed(node: Node) -> None:
     client = node.stream()
     client.ask(commands.DeclarePublisher(1, "", "s"))
+    assert client.connection.command_handler is not None
+    client.connection.command_handler.publishers.limit(3, 0)
     client.publish(1, *[(n, data(b"x")) for n in range(3)])
     client.publish(1, (3, data(b"x")))
     assert client.connection.is_reading_paused
@@ -109,6 +109,20 @@ def test_reading_pauses_while_too_much_is_unconfirmed(node: Node, monkeypatch: p
         node.turn()
     node.write()
     assert client.hear() == [commands.PublishConfirm(1, (3,))]
+    assert not client.connection.is_reading_paused
+
+
+def test_reading_resumes_when_enough_more_can_be_published(node: Node) -> None:
+    client = node.stream()
+    client.ask(commands.DeclarePublisher(1, "", "s"))
+    assert client.connection.command_handler is not None
+    publishers = client.connection.command_handler.publishers
+    publishers.limit(4, 2)
+    client.publish(1, *[(n, data(b"x")) for n in range(4)])
+    assert client.connection.is_reading_paused
+    publishers._settled(2)
+    assert client.connection.is_reading_paused
+    publishers._settled(1)
     assert not client.connection.is_reading_paused
 
 

@@ -186,6 +186,15 @@ def test_one_consumer_of_a_group_is_active_and_chooses_its_offset(node: Node) ->
     assert firsts(answer(other, 1, Offset(OffsetType.NONE))) == [0, 2, 3]
 
 
+def test_nobody_becomes_active_once_the_node_stops(node: Node) -> None:
+    client, other = filled(node), node.stream("t")
+    single(client, 1)
+    single(other, 5)
+    node.stream_server.groups.end()
+    client.connection.lost()
+    assert other.hear() == []
+
+
 def test_a_single_active_consumer_requires_a_name(node: Node) -> None:
     client = filled(node)
     refused = client.subscribe(1, FIRST, single_active_consumer="true")
