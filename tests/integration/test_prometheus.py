@@ -2,6 +2,7 @@
 
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import Any
 
 import pika
 import pytest
-from tests.integration.api import get
+from tests.integration.api import HttpClient, get
 from tests.integration.broker_process import BrokerProcess, broker
+from tests.integration.federation import eventually
 
 # Metrics that RabbitMQ's dashboards query, and that Warren has.
 EXPECTED = {
@@ -196,6 +198,32 @@ def test_what_is_ready_is_told_by_priority_and_by_age(node: BrokerProcess, chann
         == 0
     )
     channel.queue_delete("ranked")
+
+
+def test_the_age_of_the_oldest_unacknowledged_delivery_is_told(
+    node: BrokerProcess, client: HttpClient, channel: Any
+) -> None:
+    about = 'vhost="/",queue="held"'
+
+    def age() -> float:
+        found = scraped(node, "/metrics/detailed?family=queue_metrics")
+        return found["rabbitmq_detailed_queue_oldest_unacknowledged_message_age_seconds"][about]
+
+    channel.queue_declare("held")
+    channel.basic_publish("", "held", b"")
+    assert age() == 0
+    assert "oldest_unacknowledged_at" not in client.get("/queues/%2F/held")
+    tag = channel.basic_get("held")[0].delivery_tag
+    eventually(lambda: age() > 0)
+    first = client.get("/queues/%2F/held")["oldest_unacknowledged_at"]
+    assert first <= time.time() * 1_000
+    channel.basic_publish("", "held", b"")
+    second = channel.basic_get("held")[0].delivery_tag
+    assert client.get("/queues/%2F/held")["oldest_unacknowledged_at"] == first
+    channel.basic_ack(tag)
+    channel.basic_ack(second)
+    eventually(lambda: age() == 0)
+    channel.queue_delete("held")
 
 
 def test_metrics_common_to_all_nodes_are_in_the_detailed_endpoint(node: BrokerProcess, channel: Any) -> None:

@@ -1271,6 +1271,7 @@ export interface Queue {
   name: string;
   node: string;
   oldest_ready_at?: number;
+  oldest_unacknowledged_at?: number;
   online?: string[];
   open_files?: Record<string, number>;
   operator_policy?: string | null;

@@ -146,8 +146,10 @@ def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
     """Raise NotAllowed unless the vhost exists and `user` has permissions in it."""
     if metadata.vhost(vhost) is None:
         raise NotAllowed(f"vhost {vhost} not found")
-    if grants_of(metadata, user).permission(vhost) is None:
-        raise NotAllowed(f"access to vhost '{vhost}' refused for user '{user.name}'")
+    grants = grants_of(metadata, user)
+    if grants.permission(vhost) is None:
+        note = grants.vhost_note(vhost) if isinstance(grants, WebGrants) else ""
+        raise NotAllowed(f"access to vhost '{vhost}' refused for user '{user.name}'{note}")
 
 
 def expand_pattern(pattern: str, variables: Mapping[str, str]) -> str:

@@ -149,6 +149,9 @@ class DeliveryHolder(Protocol):
     def held(self) -> "Iterable[Delivery]":
         """The deliveries that are not settled."""
 
+    def note_oldest(self, found: "dict[Queue, int]") -> None:
+        """Note in `found` when the oldest unsettled delivery of each queue was made, if that is earlier."""
+
 
 class QueueHost(Counters):
     """Port: what a queue needs from its virtual host, which also counts the operations of all channels."""

@@ -53,6 +53,7 @@ cdef class ChannelSubscription(Consumer):
     cdef unsigned char* _buffer
     cdef Py_ssize_t _tag_at
     cdef bytearray _template
+    cdef uint64_t _oldest_tag
     cdef readonly VhostQueue queue
     cdef readonly Py_ssize_t prefetch
     cdef public Py_ssize_t unsettled

@@ -313,6 +313,27 @@ class Subscriber(Counters):
         """The deliveries that are not settled."""
         return [delivery for _, delivery in self.unacked.tagged()]
 
+    def note_oldest(self, found: dict[Queue, int]) -> None:
+        """Note in `found` when the oldest unsettled delivery of each queue was made, if that is earlier.
+
+        What basic.get fetched, and what cancelled consumers hold, has no order of its own, and is looked for
+        among all deliveries of the channel.
+        """
+        others = self.unacked.count
+        for consumer in self._consumers.values():
+            if consumer.unsettled:
+                others -= consumer.unsettled
+                _note(found, consumer.oldest())
+        if not others:
+            return
+        for _, delivery in self.unacked.tagged():
+            owner: ChannelSubscription = delivery.consumer  # type: ignore[assignment]
+            if owner is None or self._consumers.get(owner.tag) is not owner:
+                _note(found, delivery)
+                others -= 1
+                if not others:
+                    return
+
     @property
     def consumers(self) -> "Collection[ChannelSubscription]":
         """The consumers of the channel."""
@@ -388,7 +409,8 @@ class ChannelSubscription(Consumer):
     """One consumer of a channel."""
 
     __slots__ = (
-        "_buffer", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue", "unsettled",
+        "_buffer", "_oldest_tag", "_subscriber", "_tag_at", "_template", "arguments", "prefetch", "queue",
+        "unsettled",
     )  # fmt: skip
 
     def __init__(
@@ -402,6 +424,8 @@ class ChannelSubscription(Consumer):
         # The limit of unacknowledged deliveries (0: no limit), and their current number.
         self.prefetch = 0
         self.unsettled = 0
+        # The tag from which `oldest` looks.
+        self._oldest_tag = 0
         name = tag.encode("utf-8", "surrogateescape")
         number = subscriber.channel_number.to_bytes(2, "big")
         ids = b"\x01" + number + bytes(4) + _DELIVER_IDS
@@ -477,6 +501,16 @@ class ChannelSubscription(Consumer):
         own = self.arguments.get(CONSUMER_TIMEOUT_ARGUMENT)
         return _timeout_ms(self.queue, default_ms) if own is None else own
 
+    def oldest(self) -> Delivery:
+        """The oldest delivery of which it holds one at least.
+
+        The search begins at the last one found: what was before it is settled, and a new delivery has a
+        higher tag. So each delivery is passed once, however often this is asked.
+        """
+        unacked = self._subscriber.unacked
+        self._oldest_tag = unacked.first_of(self, self._oldest_tag)
+        return unacked.get(self._oldest_tag)
+
     def cancelled(self) -> None:
         """Remove the consumer, because its queue was deleted or has cancelled it."""
         self._subscriber.forget(self)
@@ -510,3 +544,10 @@ def _timeout_ms(queue: VhostQueue, default_ms: int | None) -> int | None:
     """The consumer timeout (ms) of `queue`, or else `default_ms`; None is no timeout."""
     own = queue.settings.consumer_timeout_ms
     return default_ms if own is None else own
+
+
+def _note(found: dict[Queue, int], delivery: Delivery) -> None:
+    """Note in `found` when `delivery` was made, if no earlier one of its queue is there."""
+    at = found.get(delivery.queue)
+    if at is None or delivery.delivered_at < at:
+        found[delivery.queue] = delivery.delivered_at

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from warren.model.ring cimport Ring
-from warren.queues.queue cimport Delivery
+from warren.queues.queue cimport Consumer, Delivery
 
 @cython.final
 cdef class Unacked:
@@ -19,5 +19,7 @@ cdef class Unacked:
     cpdef Delivery take(self, uint64_t tag)
     @cython.locals(places=Ring, count=uint64_t)
     cpdef list take_to(self, uint64_t tag)
+    @cython.locals(places=Ring, place=Py_ssize_t, delivery=Delivery)
+    cpdef uint64_t first_of(self, Consumer consumer, uint64_t tag) except? 0
     @cython.locals(places=Ring)
     cdef _trim(self)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from warren.errors import PreconditionFailed
 from warren.model.ring import Ring
-from warren.queues.queue import Delivery
+from warren.queues.queue import Consumer, Delivery
 
 
 class RevokedDelivery(PreconditionFailed):
@@ -106,6 +106,21 @@ class Unacked:
         """True if there is a delivery of `tag`."""
         place = tag - self._first
         return 0 <= place < self._places.count and self._places.get(place) is not None
+
+    def first_of(self, consumer: Consumer, tag: int) -> int:
+        """The tag of the first delivery to `consumer` from `tag` on; 0 without one."""
+        places = self._places
+        place = tag - self._first if tag > self._first else 0
+        while place < places.count:
+            delivery: Delivery = places.get(place)  # type: ignore[assignment]
+            if delivery is not None and delivery.consumer is consumer:
+                return self._first + place
+            place += 1
+        return 0
+
+    def get(self, tag: int) -> Delivery:
+        """The delivery of `tag`, which is there."""
+        return self._places.get(tag - self._first)  # type: ignore[return-value]
 
     def revoke(self, tags: Iterable[int]) -> list[Delivery]:
         """Remove and return the known deliveries among `tags`, in order; the client still holds them."""

@@ -222,7 +222,8 @@ function QueueDetails({ queue }: { queue: Queue }) {
             ["Active consumer", queue.single_active_consumer_tag ?? queue.single_active_consumer_ctag],
             ["Exclusive consumer", queue.exclusive_consumer_tag],
             ["Idle since", queue.idle_since],
-            ["Oldest ready message", oldest(queue)],
+            ["Oldest ready message", since(queue.oldest_ready_at)],
+            ["Oldest unacknowledged delivery", since(queue.oldest_unacknowledged_at)],
             ["In memory", `${count(queue.messages_ram)} messages, ${formatBytes(queue.message_bytes_ram)}`],
             ["Persistent", `${count(queue.messages_persistent)} messages, ${formatBytes(queue.message_bytes_persistent)}`],
             ["Queue memory", formatBytes(queue.memory)],
@@ -233,7 +234,7 @@ function QueueDetails({ queue }: { queue: Queue }) {
   );
 }
 
-function oldest({ oldest_ready_at: at }: Queue): string | undefined {
+function since(at: number | undefined): string | undefined {
   return at === undefined ? undefined : `${time(at)} (${formatDuration(Date.now() - at)} ago)`;
 }
 

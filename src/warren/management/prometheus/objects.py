@@ -20,13 +20,16 @@ from warren.management.views.streams import StreamClientIndex, lag_max, streams_
 from warren.metadata.records import ExchangeRecord
 from warren.metadata.vhosts import VhostMetadata
 from warren.model.arguments import QUORUM
+from warren.queues.queue import Queue
 from warren.queues.replication_status import ReplicationStatus
 from warren.queues.stream import StreamQueue
 from warren.queues.vhost_queue import VhostQueue
 from warren.session.any_connection import AnyConnection
+from warren.vhost.oldest_deliveries import oldest_deliveries, oldest_delivery
 
 # A queue, a priority, and the number of its ready messages with that priority.
 PriorityCount: TypeAlias = tuple[VhostQueue, int, int]
+HeldQueue: TypeAlias = tuple[VhostQueue, int]
 ReplicatedQueue: TypeAlias = tuple[VhostQueue, ReplicationStatus]
 # The virtual hosts whose metrics are requested; None for all.
 VhostFilter: TypeAlias = frozenset[str] | None
@@ -59,6 +62,20 @@ def priorities(node: ManagedNode, wanted: VhostFilter) -> Iterator[PriorityCount
     for queue in queues(node, wanted):
         for priority, count in (queue.ready_by_priority or {}).items():
             yield queue, priority, count
+
+
+def held_queues(node: ManagedNode, wanted: VhostFilter) -> Iterator[HeldQueue]:
+    """Every queue, with the time since its oldest unacknowledged delivery (ms)."""
+    by_vhost: dict[str, dict[Queue, int]] = {}
+    for queue in queues(node, wanted):
+        at = None
+        if queue.unacked_count:
+            found = by_vhost.get(queue.vhost_name)
+            if found is None:
+                vhost = node.server.vhost_services[queue.vhost_name].vhost
+                found = by_vhost[queue.vhost_name] = oldest_deliveries(vhost)
+            at = oldest_delivery(found, queue)
+        yield queue, 0 if at is None else max(0, node.now() - at)
 
 
 def connections(node: ManagedNode, wanted: VhostFilter) -> Iterator[AnyConnection]:
@@ -114,6 +131,11 @@ def priority_labels(found: PriorityCount) -> str:
     return labels(vhost=found[0].vhost_name, queue=found[0].name, priority=str(found[1]))
 
 
+def held_labels(found: HeldQueue) -> str:
+    """The labels of a queue with a time."""
+    return queue_labels(found[0])
+
+
 def replica_labels(found: ReplicatedQueue) -> str:
     """The labels of the replica of a queue."""
     return queue_labels(found[0])
@@ -159,6 +181,7 @@ QUEUE_NAMES: Mapping[Callable[[ManagedNode, VhostFilter], Iterator[Any]], Callab
     streams: attrgetter("name"),
     priorities: lambda found: found[0].name,
     replicated_queues: lambda found: found[0].name,
+    held_queues: lambda found: found[0].name,
 }
 lengths = fixed_readers(
     attrgetter("message_count"),
@@ -174,6 +197,7 @@ replicated_logs = fixed_readers(
 )
 heads = fixed_readers(_head)
 oldest = fixed_readers(lambda queue: (queue.oldest_ready_ms or 0) / 1_000)
+oldest_held = fixed_readers(lambda found: found[1] / 1_000)
 prioritised = fixed_readers(itemgetter(2))
 consumed = fixed_readers(attrgetter("consumer_count"))
 delivered = fixed_readers(

@@ -237,6 +237,18 @@ SOURCES = (
     ),
     ObjectMetricSource(
         "queue_metrics",
+        _gauges(
+            queue_oldest_unacknowledged_message_age_seconds=(
+                "Time since the oldest unacknowledged delivery, 0 without one"
+            ),
+        ),
+        objects.held_queues,
+        objects.oldest_held,
+        objects.held_labels,
+        is_summed=False,
+    ),
+    ObjectMetricSource(
+        "queue_metrics",
         _gauges(queue_messages_ready_by_priority="Ready messages of a queue with priorities, by priority"),
         objects.priorities,
         objects.prioritised,

@@ -26,6 +26,7 @@ from warren.metrics.time_series import TimeSeries
 from warren.model.arguments import CLASSIC, QUORUM, STREAM, effective_definition
 from warren.queues.replication_status import ReplicationStatus
 from warren.queues.vhost_queue import VhostQueue
+from warren.vhost.oldest_deliveries import oldest_deliveries, oldest_delivery
 
 # The approximate sizes of an empty queue and of a message without its body, in bytes.
 _QUEUE_SIZE = 2_048
@@ -99,6 +100,7 @@ class _Fields(TypedDict, total=False):
     messages_delayed: int
     messages_by_priority: dict[str, int]
     oldest_ready_at: int
+    oldest_unacknowledged_at: int
     messages_quarantined: int
     single_active_consumer_ctag: str | None
     term: int
@@ -174,6 +176,11 @@ def whole_queue_view(
     """A single queue as JSON, with its consumers and its owner."""
     facts = queue_view(node, named, ranges)
     facts["consumer_details"] = consumers
+    live = live_queue(node, named)
+    if live is not None and live.unacked_count:
+        found = oldest_deliveries(node.server.vhost_services[named.vhost].vhost)
+        if (oldest_at := oldest_delivery(found, live)) is not None:
+            facts["oldest_unacknowledged_at"] = oldest_at
     # RabbitMQ fills these details by exchange and channel only in its detailed rates mode.
     facts |= {"deliveries": [], "incoming": []}
     owner = named.record.owner

@@ -149,7 +149,8 @@ class ReplicatedQueue(ClassicQueue):
 
 def test_the_view_of_one_queue_contains_its_consumers(node: Node) -> None:
     facts = whole_queue_view(node.managed, node.named, ASKED, consumers_of(node.opened))
-    assert facts.keys() - set(QUEUE.split()) == {"consumer_details", "deliveries", "incoming"}
+    more = {"consumer_details", "deliveries", "incoming", "oldest_unacknowledged_at"}
+    assert facts.keys() - set(QUEUE.split()) == more
 
 
 def test_without_statistics_a_queue_has_its_declared_properties(node: Node) -> None:
