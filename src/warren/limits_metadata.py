@@ -34,6 +34,12 @@ QUEUE_NUMBERS_MAX = 0xFFFF_FFFF
 # second use them up in some million years.
 TRANSIENT_NUMBERS_FROM = 1 << 32
 
+# Messages that an `x-recent-history` exchange keeps: a binding is given all of them in one turn, in a few
+# milliseconds.
+RECENT_HISTORY_LENGTH_MAX = 1_000
+# Bytes of their bodies, which are in memory, whatever becomes of the messages in their queues.
+RECENT_HISTORY_SIZE_MAX = 16_777_216
+
 # Bytes of `x-name-prefix`, to which a hyphen and 22 characters are added (RabbitMQ 4.4).
 NAME_PREFIX_SIZE_MAX = 64
 # The largest first offset that a stream can be given; offsets have 63 bits, so enough of them are left.

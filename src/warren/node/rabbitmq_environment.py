@@ -87,7 +87,8 @@ BUILT_IN = frozenset((
     "rabbitmq_federation", "rabbitmq_federation_common", "rabbitmq_federation_management",
     "rabbitmq_federation_prometheus", "rabbitmq_exchange_federation", "rabbitmq_queue_federation",
     "rabbitmq_jms_topic_exchange", "rabbitmq_management", "rabbitmq_management_agent",
-    "rabbitmq_peer_discovery_common", "rabbitmq_prometheus", "rabbitmq_random_exchange", "rabbitmq_shovel",
+    "rabbitmq_peer_discovery_common", "rabbitmq_prometheus", "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange", "rabbitmq_shovel",
     "rabbitmq_shovel_management", "rabbitmq_shovel_prometheus", "rabbitmq_stream",
     "rabbitmq_stream_management", "rabbitmq_web_dispatch",
 ))  # fmt: skip

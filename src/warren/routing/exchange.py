@@ -87,6 +87,8 @@ class Exchange:
     type_name = ""
     # True if the keys in the CC and BCC headers are routed like the routing key.
     is_routed_by_copies = False
+    # True if it is told of each message that it has routed.
+    is_keeping = False
     # What the type is for if only other brokers declare such exchanges; empty if clients do.
     internal_purpose = ""
     # The arguments that a repeated declaration must have with the same values.
@@ -181,6 +183,13 @@ class Exchange:
     def watch(self, watcher: Callable[[], None] | None) -> None:
         """Call `watcher` after every change of the bindings or the alternate exchange."""
         self._watcher = watcher
+
+    def keep(self, message: Message) -> None:
+        """Hook: a type with `is_keeping` keeps `message`, which it has routed."""
+
+    def recent(self) -> tuple[Message, ...]:
+        """The messages that it gives to each new binding, oldest first."""
+        return ()
 
     def prepare(self) -> None:
         """Hook: a type with attributes of its own initialises them."""

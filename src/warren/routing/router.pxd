@@ -5,6 +5,7 @@ from warren.routing.copies cimport has_copies
 from warren.routing.exchange cimport Exchange
 
 cdef int _HAS_HEADERS
+cdef int _BY_CHANCE
 cdef int _BY_KEY
 
 cdef class Route
@@ -26,8 +27,10 @@ cdef class Router:
     cpdef tuple route(self, bytes address, Message message)
     @cython.locals(route=Route)
     cpdef Route find(self, bytes address, Message message)
-    @cython.locals(walk=Walk, found=tuple)
-    cdef Route _walk(self, bytes address, Message message, list copies)
+    @cython.locals(walk=Walk)
+    cdef Route _walk(self, bytes address, Message message, list copies, bint is_published)
+    @cython.locals(found=tuple)
+    cdef tuple _walked(self, Exchange exchange, Walk walk, bint is_published)
     cdef _keep(self, Route route)
 
 @cython.final
@@ -41,8 +44,9 @@ cdef class Route:
 cdef class Walk:
     cdef dict _exchanges
     cdef list _keys
-    cdef Message _message
+    cdef readonly Message message
     cdef readonly int decides
+    cdef readonly list keepers
 
     @cython.locals(exchange=Exchange)
     cpdef tuple from_exchange(self, start)

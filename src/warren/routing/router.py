@@ -16,9 +16,10 @@ from warren.limits import ROUTE_DESTINATIONS_CACHED_MAX, ROUTES_CACHED_MAX
 from warren.model.message import HAS_HEADERS, Message
 from warren.model.multimap import Multimap
 from warren.routing.copies import carbon_copies, has_copies
-from warren.routing.exchange import BY_KEY, Binding, Exchange
+from warren.routing.exchange import BY_CHANCE, BY_KEY, Binding, Exchange
 
 _HAS_HEADERS = HAS_HEADERS
+_BY_CHANCE = BY_CHANCE
 _BY_KEY = BY_KEY
 
 
@@ -116,8 +117,23 @@ class Router:
     def route(self, address: bytes, message: Message) -> tuple[object, ...]:
         """The queues that `message` is routed to, each once; `address` is its exchange and routing key."""
         if message.flags & _HAS_HEADERS and has_copies(message.property_list):
-            return self._walk(address, message, carbon_copies(message.headers())).destinations
+            return self._walk(address, message, carbon_copies(message.headers()), True).destinations
         return self.find(address, message).destinations
+
+    def rehearse(self, address: bytes, message: Message) -> tuple[object, ...]:
+        """What `route` would return for `message`, which is not published: no exchange keeps it."""
+        route = self.known(address)
+        copies: list[str] = []
+        if message.flags & _HAS_HEADERS and has_copies(message.property_list):
+            route, copies = None, carbon_copies(message.headers())
+        if route is None:
+            route = self._walk(address, message, copies, False)
+        return route.destinations
+
+    def route_from(self, exchange: Exchange, message: Message) -> tuple[object, ...]:
+        """The queues that `message` reaches from `exchange`, another one than that of its address."""
+        copies = carbon_copies(message.headers()) if message.flags & _HAS_HEADERS else []
+        return self._walked(exchange, Walk(self.exchanges, [message.routing_key, *copies], message), True)
 
     def find(self, address: bytes, message: Message) -> "Route":
         """The route of `message`, which has no copies.
@@ -126,24 +142,31 @@ class Router:
         """
         route = self.known(address)
         if route is None:
-            route = self._walk(address, message, [])
+            route = self._walk(address, message, [], True)
             if route.decides == _BY_KEY:
                 self._keep(route)
         return route
 
-    def _walk(self, address: bytes, message: Message, copies: list[str]) -> "Route":
+    def _walk(self, address: bytes, message: Message, copies: list[str], is_published: bool) -> "Route":
         name = decode_name(address, 0)
         exchange = self.exchanges.get(name)
         if exchange is None:
             raise NotFound(f"no exchange '{name}' in vhost '{self.vhost_name}'")
         keys = [decode_name(address, 1 + address[0]), *copies]
         walk = Walk(self.exchanges, keys, message)
+        return Route(address, exchange, self._walked(exchange, walk, is_published), walk.decides)
+
+    def _walked(self, exchange: Exchange, walk: "Walk", is_published: bool) -> tuple[object, ...]:
+        """The queues that `walk` reaches from `exchange`, and their copies."""
         found = walk.from_exchange(exchange)
+        if is_published and walk.keepers is not None:
+            for keeper in walk.keepers:
+                keeper.keep(walk.message)
         if self._copy_targets:
             beside = [self._copy_targets[one] for one in found if one in self._copy_targets]
             # It may be a copy of several, or be a destination itself.
             found = tuple(dict.fromkeys((*found, *beside)))
-        return Route(address, exchange, found, walk.decides)
+        return found
 
     def _keep(self, route: "Route") -> None:
         # Two generations: when the young one is full it becomes the old one, whose unused routes are dropped.
@@ -182,14 +205,16 @@ class Route:
 class Walk:
     """The walk of one message through the graph of exchanges."""
 
-    __slots__ = ("_exchanges", "_keys", "_message", "decides")
+    __slots__ = ("_exchanges", "_keys", "decides", "keepers", "message")
 
     def __init__(self, exchanges: dict[str, Exchange], keys: list[str], message: Message) -> None:
         self._exchanges = exchanges
         self._keys = keys
-        self._message = message
+        self.message = message
         # The least predictable `decides` of the exchanges visited.
         self.decides = BY_KEY
+        # The exchanges visited that keep messages; None without one.
+        self.keepers: list[Exchange] | None = None
 
     def from_exchange(self, start: Exchange) -> tuple[object, ...]:
         """The queues reached from `start`, each once."""
@@ -210,10 +235,12 @@ class Walk:
         decides = exchange.decides
         if decides > self.decides:
             self.decides = decides
-        destinations = list(exchange.route(self._keys[0], self._message))
+        if decides == _BY_CHANCE and exchange.is_keeping:
+            self.keepers = [*(self.keepers or ()), exchange]
+        destinations = list(exchange.route(self._keys[0], self.message))
         if exchange.is_routed_by_copies:
             for key in self._keys[1:]:
-                destinations += exchange.route(key, self._message)
+                destinations += exchange.route(key, self.message)
         if not destinations and exchange.alternate and exchange.name:
             # RabbitMQ 3.10.8, measured: one that does not exist is no error, the default exchange takes
             # nothing as an alternate, and has none itself.

@@ -10,6 +10,7 @@ from warren.routing.headers import HeadersExchange
 from warren.routing.jms_topic import JmsTopicExchange
 from warren.routing.modulus_hash import ModulusHashExchange
 from warren.routing.random_choice import LocalRandomExchange, RandomExchange
+from warren.routing.recent_history import RecentHistoryExchange
 from warren.routing.topic import TopicExchange
 
 EXCHANGE_TYPES: dict[str, type[Exchange]] = {
@@ -24,6 +25,7 @@ EXCHANGE_TYPES: dict[str, type[Exchange]] = {
         ModulusHashExchange,
         RandomExchange,
         LocalRandomExchange,
+        RecentHistoryExchange,
         FederationUpstreamExchange,
     )
 }

@@ -237,7 +237,7 @@ class ChannelPublisher(Counters):
         router, address = self._vhost.router, message.address
         if not self._needs_queue(message, is_mandatory) or decode_name(address, 0) not in router.exchanges:
             return False
-        return not router.route(address, message)
+        return not router.rehearse(address, message)
 
     def route_again(self, *, is_certain: bool) -> None:
         """Publish the message that had no queue to those that it has now.
@@ -293,7 +293,7 @@ class ChannelPublisher(Counters):
             self.unadmitted = None
         if self.transaction is not None:
             if vhost.is_traced:
-                self._trace(message, vhost.router.route(message.address, message))
+                self._trace(message, vhost.router.rehearse(message.address, message))
             self.transaction.publish(message, self._is_mandatory)
             return
         confirms = self.confirms

@@ -39,6 +39,7 @@ from warren.vhost.lease_service import LeaseService, LeaseServiceDependencies
 from warren.vhost.live_topology import LiveTopology, LiveTopologyDependencies
 from warren.vhost.queue_home import NO_LOCATORS, QueueLocators
 from warren.vhost.queue_service import QueueService
+from warren.vhost.recent_messages import give_recent
 from warren.vhost.remote_replies import RemoteReplies
 from warren.vhost.requester import Owner
 from warren.vhost.retained_streams import RetainedStreams
@@ -292,6 +293,7 @@ def _topology(
         make_queue=make_queue,
         on_queue_changed=on_queue_changed,
         on_queue_deleted=on_queue_deleted,
+        on_bound=lambda binding: give_recent(vhost, binding),
         queue_failed=lambda name, error: vhost.end_failed(vhost.queues[name], error),
         deletion_failed=lambda name, error: vhost.note_failure(
             f"the deletion of queue '{name}' in vhost '{vhost.name}' has failed", error

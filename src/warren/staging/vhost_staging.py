@@ -265,7 +265,7 @@ class VhostStaging:
                 await asyncio.sleep(0)
 
     def _check_routed(self, message: Message) -> None:
-        if self.services.vhost.router.route(message.address, message):
+        if self.services.vhost.router.rehearse(message.address, message):
             return
         exchange = decode_name(message.address, 0)
         key = decode_name(message.address, 1 + message.address[0])

@@ -207,7 +207,7 @@ class BatchCommit(ConfirmListener):
         else:
             self._seed_random_exchanges(row)
             try:
-                destinations = router.route(message.address, message)
+                destinations = router.rehearse(message.address, message)
             except NotFound as error:
                 return (), error.message
             finally:

@@ -116,6 +116,8 @@ class LiveTopologyDependencies(Struct, Generic[Q], frozen=True, kw_only=True):
     # Called when a queue was created or its settings changed, and when it was deleted.
     on_queue_changed: Callable[[QueueRecord, Q], None] = lambda record, queue: None
     on_queue_deleted: Callable[[str, Q], None] = lambda name, queue: None
+    # Called with each new binding, not with those that exist at the start.
+    on_bound: Callable[[Binding], None] = lambda binding: None
     # Called with an error that a queue has raised, and with one that was raised by its deletion.
     queue_failed: Callable[[str, Exception], None] = _raise
     deletion_failed: Callable[[str, Exception], None] = _raise
@@ -222,7 +224,9 @@ class LiveTopology(Generic[Q]):
             case QueueDeleted(queue=queue):
                 self._remove_queue(queue.name)
             case BindingAdded(binding=binding):
-                self.router.bind(self._live_binding(binding))
+                live = self._live_binding(binding)
+                if self.router.bind(live):
+                    self._dependencies.on_bound(live)
             case BindingRemoved(binding=binding):
                 self.router.unbind(self._live_binding(binding))
             case ExchangeDeclared(exchange=exchange):

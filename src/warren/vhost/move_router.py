@@ -104,7 +104,7 @@ class RedriveRouter(Struct, frozen=True, kw_only=True):
             return queue_route(queue_named(self.vhost, name, self.admit), sent)
         for each in addresses_of(sent):
             self.admit(each)
-        destinations = self.vhost.router.route(address, sent)
+        destinations = self.vhost.router.rehearse(address, sent)
         if not destinations:
             raise CannotMove(UNROUTABLE)
         _check_room(destinations, sent)

@@ -13,6 +13,7 @@ def test_each_type_is_found_by_its_name() -> None:
         "fanout",
         "topic",
         "x-jms-topic",
+        "x-recent-history",
         "headers",
         "x-consistent-hash",
         "x-modulus-hash",

@@ -112,7 +112,7 @@ class StreamAdmin:
         except ValueError:
             raise CommandRefused(ResponseCode.PRECONDITION_FAILED) from None
         message = new_message(address, NO_PROPERTIES, BODY_END, vhost.turn.now())
-        found = vhost.router.route(address, message)
+        found = vhost.router.rehearse(address, message)
         return tuple(queue.name for queue in filter(None, map(_stream, found)))
 
     def partitions(self, super_stream: str) -> tuple[str, ...]:
