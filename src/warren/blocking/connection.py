@@ -235,6 +235,15 @@ def _now_ms() -> int:
 
 
 def _connect(target: Target, options: ConnectOptions) -> socket.socket:
+    if target.host.startswith("/"):
+        local = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        local.settimeout(options.answer_s_max)
+        try:
+            local.connect(target.host)
+        except BaseException:
+            local.close()
+            raise
+        return local
     plain = socket.create_connection((target.host, target.port), options.answer_s_max)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not target.is_tls:

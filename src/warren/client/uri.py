@@ -74,8 +74,13 @@ def parse_uri(uri: str) -> Target:
     vhost = unquote(parts.path[1:]) if parts.path else "/"
     if "/" in parts.path[1:]:
         raise ValueError(f"{_SHAPE}; write a slash in the name of a vhost as %2f")
+    # As in the URIs of PostgreSQL, a host that begins with %2F is the path of a Unix socket.
+    named = parts.netloc.rpartition("@")[2]
+    is_unix = named[:3].lower() == "%2f"
+    if is_unix and parts.scheme == "amqps":
+        raise ValueError("an amqps URI cannot have the path of a Unix socket as its host")
     return Target(
-        host=parts.hostname or "localhost",
+        host=unquote(named) if is_unix else parts.hostname or "localhost",
         port=port or PORTS[parts.scheme],
         user=unquote(parts.username) if parts.username is not None else "guest",
         password=unquote(parts.password) if parts.password is not None else "guest",

@@ -40,6 +40,8 @@ class ListenerView(Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
+        if self.host.startswith("/"):
+            return f"{self.protocol} {self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.protocol} {host}:{self.port}"
 

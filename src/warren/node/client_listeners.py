@@ -21,6 +21,7 @@ from warren.transport.protocol import LoopContext
 from warren.transport.revocation import RevocationCheck
 from warren.transport.sockets import SocketOptions
 from warren.transport.tls import Tls, TlsError, TlsSettings
+from warren.transport.unix_sockets import is_unix
 
 Value = TypeVar("Value")
 
@@ -93,6 +94,7 @@ def _listener_settings(config: Config, keys: SocketKeys, address: Address) -> Li
         host=address.host,
         port=address.port,
         backlog=config.get(keys.backlog),
+        unix_mode=config.get(settings.UNIX_MODE),
         is_proxied=config.get(settings.PROXY_PROTOCOL),
         options=SocketOptions(
             is_nodelay=config.get(keys.nodelay),
@@ -183,6 +185,10 @@ async def listen(starting: Awaitable[None], host: str, port: int) -> None:
         await starting
     except OSError as error:
         reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+        if is_unix(host):
+            raise BootRefused(
+                f"cannot listen on the Unix socket {host}: {error.strerror or error}"
+            ) from error
         raise BootRefused(f"cannot listen on {host or 'every interface'}, port {port}: {reason}") from error
 
 

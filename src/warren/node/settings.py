@@ -17,9 +17,12 @@ from warren.node.setting_types import (
 )
 from warren.node.values import (
     Address,
+    FileMode,
     address,
     boolean,
     choice,
+    client_address,
+    file_mode,
     fraction,
     integer,
     node_name,
@@ -40,9 +43,14 @@ _BINDS = choice({name: name for name in ("as_user", "anon")})
 
 # --- listeners ----------------------------------------------------------------------------------
 TCP = Family(
-    "listeners.tcp", {"default": Address("", 5672)}, address,
+    "listeners.tcp", {"default": Address("", 5672)}, client_address,
     "ports, or addresses and ports, on which AMQP clients connect without TLS: "
-    "`listeners.tcp.internal = 127.0.0.1:5673`; `none` for no such listener",
+    "`listeners.tcp.internal = 127.0.0.1:5673`; a Unix socket: "
+    "`listeners.tcp.local = unix:/run/warren/amqp.sock:0`; `none` for no such listener",
+)  # fmt: skip
+UNIX_MODE = Setting(
+    "unix_listen_options.mode", FileMode(0o660), file_mode,
+    "permissions of the files of Unix sockets, in octal digits; who may write to the file may connect",
 )  # fmt: skip
 TLS: Family[Address] = Family(
     "listeners.ssl", {}, address,

@@ -37,7 +37,7 @@ class InvalidValue(Exception):
 
 
 class Address(Struct, frozen=True):
-    """An address to listen on; an empty host means every interface."""
+    """An address to listen on; an empty host means every interface, and a path is a Unix socket's."""
 
     host: str
     port: int
@@ -144,6 +144,31 @@ def address(value: str) -> Address:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
+def client_address(value: str) -> Address:
+    """Parse an address, or the path of a Unix socket in RabbitMQ 4.4's form: unix:/run/warren/amqp.sock:0."""
+    kind, _, rest = value.partition(":")
+    if kind not in ("unix", "local"):
+        return address(value)
+    path = rest.removesuffix(":0")
+    if not path.startswith("/") or path == rest:
+        raise InvalidValue("must be an absolute path with port 0, such as unix:/run/warren/amqp.sock:0")
+    return Address(path, 0)
+
+
+class FileMode(int):
+    """Permissions of a file, printed in octal digits."""
+
+    def __str__(self) -> str:
+        return f"{self:o}"
+
+
+def file_mode(value: str) -> FileMode:
+    """Parse the permissions of a file: three octal digits."""
+    if not re.fullmatch("0?[0-7]{3}", value):
+        raise InvalidValue("must be three octal digits such as 660")
+    return FileMode(value, 8)
+
+
 def format_value(value: object) -> str:
     """Format a value as in a configuration file; empty for None."""
     match value:
@@ -155,6 +180,8 @@ def format_value(value: object) -> str:
             return str(value.value)
         case Address(host="", port=port):
             return str(port)
+        case Address(host=host) if host.startswith("/"):
+            return f"unix:{host}:0"
         case Address(host=host, port=port):
             return f"{host}:{port}"
         case _:

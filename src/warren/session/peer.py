@@ -49,7 +49,9 @@ class Peer(Struct, frozen=True, kw_only=True):
 
 @lru_cache(_HOSTS_MAX)
 def is_loopback(host: str) -> bool:
-    """True if `host` is a loopback address."""
+    """True if `host` is a loopback address, or the path of a Unix socket."""
+    if host.startswith("/"):
+        return True
     try:
         address = ip_address(host)
     except ValueError:

@@ -26,6 +26,8 @@ class Acceptor:
 
     def __init__(self, listening: socket.socket, begin: OnAccept) -> None:
         self._listening = listening
+        # A client of a Unix socket has no address but that of the socket.
+        self._host = listening.getsockname() if listening.family == socket.AF_UNIX else ""
         self._begin = begin
         self._tasks: set[asyncio.Task[None]] = set()
         self._told_at = -_LINE_S
@@ -51,7 +53,7 @@ class Acceptor:
                 await asyncio.sleep(_RETRY_S)
                 continue
             connected.setblocking(False)
-            beginning = self._begin(connected, str(address[0]))
+            beginning = self._begin(connected, self._host or str(address[0]))
             if beginning is None:
                 connected.close()
             else:

@@ -31,7 +31,8 @@ class ConnectionSetup(Struct, frozen=True, kw_only=True):
         loop = asyncio.get_running_loop()
         tls, ends = self.tls, None
         try:
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if connected.family != socket.AF_UNIX:
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.is_proxied:
                 async with asyncio.timeout(self.header_ms / 1000):
                     ends = await read_header(loop, connected)

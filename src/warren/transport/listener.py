@@ -6,6 +6,7 @@ new client is dropped before any resources are used for it.
 """
 
 import asyncio
+import itertools
 import logging
 import socket
 from collections.abc import Callable, Coroutine
@@ -22,6 +23,7 @@ from warren.transport.protocol import AmqpProtocol, LoopContext
 from warren.transport.proxy_protocol import ProxiedEnds
 from warren.transport.sockets import SocketOptions, bind
 from warren.transport.tls import Tls
+from warren.transport.unix_sockets import bind_unix, file_number, is_unix, remove_unix
 
 logger = logging.getLogger("warren.listener")
 
@@ -38,6 +40,8 @@ class ListenerSettings(Struct, frozen=True, kw_only=True):
     backlog: int = 1024
     is_proxied: bool = False
     options: SocketOptions = _DEFAULTS
+    # The permissions of the file, if `host` is the path of a Unix socket.
+    unix_mode: int = 0o600
     # How long a client may accept no output before it is dropped; None means no limit.
     send_timeout_ms: int | None = limits.SEND_TIMEOUT_MS
     half_open_max: int = limits.HALF_OPEN_PER_ADDRESS_MAX
@@ -98,6 +102,10 @@ class Listener:
         self._connections: set[AmqpProtocol] = set()
         self._setup: ConnectionSetup | None = None
         self.addresses: list[tuple[str, int]] = []
+        # Clients of a Unix socket have no port: numbers distinguish them.
+        self._client_numbers = itertools.count(1)
+        # The file of its Unix socket.
+        self._file = (0, 0)
 
     @property
     def is_tls(self) -> bool:
@@ -131,6 +139,8 @@ class Listener:
             server.close()
             if isinstance(server, Acceptor):
                 await server.wait_closed()
+        if self._servers and self._is_unix:
+            remove_unix(self.settings.host, self._file)
 
     def abort(self) -> None:
         """Drop all clients at once."""
@@ -170,9 +180,19 @@ class Listener:
 
     # --- private ------------------------------------------------------------------------------
 
+    @property
+    def _is_unix(self) -> bool:
+        return is_unix(self.settings.host)
+
     async def _listen(self, port: int) -> None:
-        sockets = bind(self.settings.host, port, self.settings.backlog)
-        self.addresses = [listening.getsockname()[:2] for listening in sockets]
+        settings = self.settings
+        if self._is_unix:
+            sockets = [bind_unix(settings.host, settings.unix_mode, settings.backlog)]
+            self.addresses = [(settings.host, 0)]
+            self._file = file_number(settings.host)
+        else:
+            sockets = bind(settings.host, port, settings.backlog)
+            self.addresses = [listening.getsockname()[:2] for listening in sockets]
         for listening in sockets:
             self._servers.append(await self._serve(listening))
 
@@ -191,7 +211,8 @@ class Listener:
             )
             return Acceptor(listening, self._begin)
         loop = asyncio.get_running_loop()
-        return await loop.create_server(self._protocol, sock=listening, backlog=settings.backlog)
+        create = loop.create_unix_server if self._is_unix else loop.create_server
+        return await create(self._protocol, sock=listening, backlog=settings.backlog)
 
     def _begin(self, connected: socket.socket, host: str) -> Coroutine[object, object, None] | None:
         """Start the handshake of a new client; None if there is no slot for it."""
@@ -233,6 +254,9 @@ class Listener:
             del self._half_open[host]
 
     def _peer(self, transport: asyncio.Transport, ends: ProxiedEnds | None) -> Peer:
+        if ends is None and self._is_unix:
+            path = self.settings.host
+            ends = ProxiedEnds(path, next(self._client_numbers), path, 0)
         if ends is None:
             client, server = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
             # The address of a client that has disconnected already is unknown.

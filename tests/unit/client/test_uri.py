@@ -21,6 +21,13 @@ def test_every_part_can_be_given_and_percent_encoded() -> None:
     assert (target.user, target.password, target.vhost) == ("user", "p@ss", "v/host")
 
 
+def test_a_host_that_begins_with_an_encoded_slash_is_the_path_of_a_unix_socket() -> None:
+    target = parse_uri("amqp://me:pw@%2Frun%2fWarren%2Famqp.sock/%2f")
+    assert (target.host, target.user, target.vhost) == ("/run/Warren/amqp.sock", "me", "/")
+    with pytest.raises(ValueError, match="amqps"):
+        parse_uri("amqps://%2Frun%2Famqp.sock")
+
+
 def test_a_trailing_slash_means_the_vhost_with_an_empty_name() -> None:
     assert parse_uri("amqp://host/").vhost == ""
 

@@ -2,7 +2,18 @@
 
 import pytest
 
-from warren.node.values import Address, InvalidValue, address, fraction, integer, size, unless
+from warren.node.values import (
+    Address,
+    InvalidValue,
+    address,
+    client_address,
+    file_mode,
+    format_value,
+    fraction,
+    integer,
+    size,
+    unless,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +55,25 @@ def test_invalid_sizes_are_refused(text: str) -> None:
 )
 def test_addresses_are_parsed(text: str, expected: Address) -> None:
     assert address(text) == expected
+
+
+@pytest.mark.parametrize("kind", ["unix", "local"])
+def test_a_unix_socket_is_written_as_in_rabbitmq(kind: str) -> None:
+    found = client_address(f"{kind}:/run/amqp.sock:0")
+    assert found == Address("/run/amqp.sock", 0)
+    assert format_value(found) == "unix:/run/amqp.sock:0"
+    assert client_address("::1:5672") == Address("::1", 5672)
+    for wrong in (f"{kind}:/run/amqp.sock", f"{kind}:run/amqp.sock:0", f"{kind}:/run/amqp.sock:5672"):
+        with pytest.raises(InvalidValue, match="absolute path with port 0"):
+            client_address(wrong)
+
+
+def test_permissions_are_octal_digits() -> None:
+    assert (file_mode("660"), file_mode("0600")) == (0o660, 0o600)
+    assert format_value(file_mode("660")) == "660"
+    for wrong in ("680", "66", "rw", "6600"):
+        with pytest.raises(InvalidValue, match="octal"):
+            file_mode(wrong)
 
 
 def test_numbers_out_of_range_are_refused() -> None:

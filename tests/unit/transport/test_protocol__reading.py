@@ -135,13 +135,14 @@ def answer(node: Node) -> Callable[[], None]:
     ("reason", "held", "output"), list(product((alarm, disk, confirms, deletion, answer), HELD, OUTPUT))
 )
 def test_reading_of_a_stream_client_resumes(
-    reason: Callable[[Node], Callable[[], None]], held: str, output: str, monkeypatch: pytest.MonkeyPatch
+    reason: Callable[[Node], Callable[[], None]], held: str, output: str
 ) -> None:
-    monkeypatch.setattr(limits, "STREAM_UNCONFIRMED_MAX", 3 if reason in (confirms, deletion) else 1_000)
-
     async def work() -> None:
         node = Node()
         client = node.stream()
+        if reason in (confirms, deletion):
+            assert client.connection.command_handler is not None
+            client.connection.command_handler.publishers.limit(3, 0)
         client.ask(commands.DeclarePublisher(1, "", "s"))
         read = Read(node, client)
         if output == "it does not read":

@@ -29,6 +29,9 @@ def _check_ports(session: Session, arguments: Arguments) -> None:
     session.begin(f"Testing TCP connections to all active listeners on node {node} ...")
     failed = []
     for each in listeners:
+        if each["interface"].startswith("/"):
+            # The command may run on another machine, or as another user.
+            continue
         own = _ANY_ADDRESS.get(each["interface"], each["interface"].strip("[]"))
         address = arguments["address"] or own
         try:
@@ -118,7 +121,7 @@ def _failed(session: Session, sentence: str, document: Row) -> ToolFailure:
 
 
 def _ports(listeners: list[Row]) -> str:
-    return ", ".join(map(str, sorted({each["port"] for each in listeners})))
+    return ", ".join(map(str, sorted({each["port"] for each in listeners if each["port"]})))
 
 
 def _command(name: str, text: str, does: Run, *takes: click.Parameter) -> OperatorCommand:

@@ -31,7 +31,8 @@ def _report(session: Session, arguments: Arguments) -> None:
         rows = _rows(session, listing)
         report[name.removeprefix("list_")] = rows
         if not session.is_json:
-            session.say(f"\n{name.removeprefix('list_')}")
+            session.say("")
+            session.say(name.removeprefix("list_"))
             session.print_rows(listing.columns, [list(row.values()) for row in rows])
     if session.is_json:
         session.print_json(report)
