@@ -4,6 +4,8 @@ An error is raised where the fact is known and caught in two places: `Channel.ha
 `Connection.receive`. The reply text is the name of the code, ` - ` and the message, as in RabbitMQ.
 """
 
+from collections.abc import Awaitable, Callable
+
 
 class AmqpError(Exception):
     """A protocol exception (0-9-1 §1.2); `message` explains it, `code` and `name` classify it."""
@@ -57,6 +59,18 @@ class AccessRefused(ChannelException):
 
     code = 403
     name = "ACCESS_REFUSED"
+
+
+class Undecided(AccessRefused):
+    """403 until somebody has waited for the decision of a web server whether access is permitted."""
+
+    def __init__(
+        self, message: str, decide: Callable[[], Awaitable[None]], forget: Callable[[], None]
+    ) -> None:
+        """`decide` gets the decision for the next attempt; `forget` ends the attempts."""
+        super().__init__(message)
+        self.decide = decide
+        self.forget = forget
 
 
 class NotFound(ChannelException):

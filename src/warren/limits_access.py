@@ -29,3 +29,11 @@ TOKEN_ANSWER_SIZE_MAX = 65_536
 TOKEN_RENEWAL_MS = 60_000
 # Interval at which a failed renewal is tried again.
 TOKEN_RENEWAL_INTERVAL_MS = 10_000
+# Permissions of all users that a web server has decided and that are kept by the node: 1 MB of names.
+WEB_DECISIONS_CACHED_MAX = 4_096
+# Of these, those that a channel, a login or a request keeps for its life: RabbitMQ keeps 12 for a channel.
+WEB_ANSWERS_KEPT_MAX = 256
+# Questions that one operation may ask: a few, or two about each stream of a client of streams.
+WEB_QUESTIONS_MAX = 512
+# Questions that wait for a connection to the server: some seconds of work.
+WEB_QUESTIONS_WAITING_MAX = 1_024

@@ -186,7 +186,10 @@ def test_a_vhost_is_created_with_permissions_and_deleted_with_its_connections(
     assert caught.value.reply_code == 320
     assert client.status("GET /vhosts/v") == 404
     assert client.refusal("PUT /vhosts/v", {"tracing": "maybe"}) == (400, ["not_boolean", "maybe"])
-    assert client.refusal("PUT /vhosts/v", {"default_queue_type": "bogus"})[0] == 400
+    bogus = client.refusal("PUT /vhosts/v", {"default_queue_type": "bogus"})
+    assert bogus == (400, "bogus is not a valid queue type")
+    empty = client.refusal("PUT /vhosts/v", {"default_queue_type": ""})
+    assert empty == (400, "default_queue_type must not be an empty string")
 
 
 def test_lists_have_pages_and_columns(client: HttpClient) -> None:

@@ -14,13 +14,15 @@ from msgspec import Struct, field
 
 from warren.access.directory import Directory, DirectoryRefused, DirectoryUnavailable
 from warren.access.future import Future
-from warren.access.grants import TokenUser
+from warren.access.grants import ExternalUser, TokenUser
 from warren.access.login_throttle import LoginThrottle, LoginThrottleSettings
 from warren.access.mechanisms import AMQPLAIN, EXTERNAL, PLAIN, READERS
 from warren.access.operator import OPERATOR_USER
 from warren.access.password_verifier import PasswordVerifier, PasswordVerifierDependencies
 from warren.access.tokens import TokenRefused, TokenVerifier, is_like_token
+from warren.access.web_grants import HTTP, AskWebServer, web_user
 from warren.errors import CommandInvalid, LoginRefused, NotAllowed
+from warren.metadata.identity import INTERNAL
 from warren.metadata.machine import Metadata
 from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
@@ -86,9 +88,11 @@ class AuthenticationDependencies(PasswordVerifierDependencies, frozen=True, kw_o
     tokens: TokenVerifier | None = None
     # Asks the directory; None if no backend uses it.
     directory: Directory | None = None
-    # Port: asks a web server whether a name and password are right, raising DirectoryUnavailable without an
-    # answer; None if no backend does.
-    web_login: Callable[[str, str], Awaitable[bool]] | None = None
+    # Port: the tags of a name and password, or of the name of a certificate, at the web server; None if it
+    # refuses them. It raises DirectoryUnavailable without an answer. None if no backend asks.
+    web_login: Callable[[str, str | None], Awaitable[tuple[str, ...] | None]] | None = None
+    # Port: asks the web server for permissions; None if no backend does.
+    ask_web_server: AskWebServer | None = None
     # Finds out whether a refusal was caused by metadata that are out of date; None if they never are.
     refusal_check: RefusalCheck | None = None
 
@@ -117,6 +121,11 @@ class Authenticator:
         self._password_verifier = PasswordVerifier(metadata, dependencies)
         self._login_throttle = LoginThrottle(settings.login_throttle)
 
+    @property
+    def ask_web_server(self) -> AskWebServer | None:
+        """The port that asks the web server for permissions; None if no backend does."""
+        return self._dependencies.ask_web_server
+
     def mechanisms(self, peer: LoginPeer) -> tuple[str, ...]:
         """The mechanisms offered to `peer`; EXTERNAL only if it has a certificate, or is the node itself."""
         if peer.local_user or peer.is_operator:
@@ -131,7 +140,7 @@ class Authenticator:
             return OPERATOR_USER
         if mechanism == EXTERNAL:
             name = peer.local_user or peer.certificate_login or ""
-            user = await self._checked(name, partial(self._named, name))
+            user = await self._certified(name, peer)
         else:
             name, password = READERS[mechanism](response)
             user = await self._user(mechanism, name, password, peer)
@@ -166,7 +175,7 @@ class Authenticator:
         if wait_ms:
             await self._dependencies.wait(wait_ms)
         try:
-            user = await self._checked(name, partial(self._found, name, password))
+            user = await self._checked(name, partial(self._found, name, password, peer.host))
         except DirectoryUnavailable as error:
             self._dependencies.report(f"cannot authenticate user {name!r}: {error}")
             return None
@@ -190,11 +199,34 @@ class Authenticator:
         # The changes of others are no reason to compare a wrong password twice.
         return await find() if is_refuted and by_name.get(name) is not known else None
 
+    async def _certified(self, name: str, peer: LoginPeer) -> User | None:
+        """The user whose name another authority has proved: a certificate, or the node itself."""
+        is_asked = not peer.local_user
+        find = partial(self._named_or_asked, name, peer.host) if is_asked else partial(self._named, name)
+        try:
+            return await self._checked(name, find)
+        except DirectoryUnavailable as error:
+            self._dependencies.report(f"cannot authenticate user {name!r}: {error}")
+            return None
+
     async def _named(self, name: str) -> User | None:
-        """The user whose name another authority has proved."""
         return self._metadata.users.by_name.get(name)
 
-    async def _found(self, name: str, password: str) -> User | None:
+    async def _named_or_asked(self, name: str, ip: str) -> User | None:
+        """The user from the first backend that knows the name; the web server is asked without a password."""
+        for backend in self._settings.backends:
+            if backend.authorization is not BackendKind.HTTP:
+                user = await self._named(name)
+            elif backend.authentication is BackendKind.HTTP:
+                user = await self._web_user(name, None, ip)
+            else:
+                known = await self._named(name)
+                user = None if known is None else await self._web_authorized(known, None, ip)
+            if user is not None:
+                return user
+        return None
+
+    async def _found(self, name: str, password: str, ip: str) -> User | None:
         """The user from the first backend that accepts the credentials; None if none does.
 
         Raises DirectoryUnavailable if none does and a directory did not answer.
@@ -209,13 +241,13 @@ class Authenticator:
             )
         for backend in backends:
             try:
-                user = await self._known_to(backend.authentication, name, password)
+                user = await self._known_to(backend, name, password, ip)
             except DirectoryUnavailable as error:
                 unavailable = error
                 continue
             if user is None:
                 continue
-            if backend.authorization is backend.authentication:
+            if backend.authorization in (backend.authentication, BackendKind.HTTP):
                 return user
             # One backend authenticates and another authorizes: the permissions are those of the user in the
             # metadata.
@@ -226,7 +258,19 @@ class Authenticator:
             raise unavailable
         return None
 
-    async def _known_to(self, source: BackendKind, name: str, password: str) -> User | None:
+    async def _known_to(self, backend: Backend, name: str, password: str, ip: str) -> User | None:
+        """The user whom `backend` authenticates, whose permissions a web server decides if it is to."""
+        source, is_web = backend.authentication, backend.authorization is BackendKind.HTTP
+        if source is BackendKind.HTTP:
+            if is_web:
+                return await self._web_user(name, password, ip)
+            # It is asked about every name, so that the time does not tell which of them exist.
+            is_right = await self._web_tags(name, password) is not None
+            return self._metadata.users.by_name.get(name) if is_right else None
+        user = await self._user_of(source, name, password)
+        return await self._web_authorized(user, password, ip) if is_web and user is not None else user
+
+    async def _user_of(self, source: BackendKind, name: str, password: str) -> User | None:
         match source:
             case BackendKind.INTERNAL:
                 is_right = await self._password_verifier.is_password_of(name, password)
@@ -236,7 +280,8 @@ class Authenticator:
             case BackendKind.LDAP:
                 return await self._directory_user(name, password)
             case BackendKind.HTTP:
-                return await self._web_user(name, password)
+                # It is asked for tags, not for users.
+                return None
 
     async def _directory_user(self, name: str, password: str) -> User | None:
         directory = self._dependencies.directory
@@ -249,14 +294,25 @@ class Authenticator:
             self._dependencies.report(f"LDAP refused user {name!r}: {error}")
             return None
 
-    async def _web_user(self, name: str, password: str) -> User | None:
-        """The user of the metadata whom a web server knows by `password`."""
+    async def _web_user(self, name: str, password: str | None, ip: str) -> User | None:
+        """The user whom the web server knows, with the tags and the permissions that it decides."""
+        tags, ask = await self._web_tags(name, password), self._dependencies.ask_web_server
+        return None if tags is None or ask is None else web_user(name, HTTP, tags, ip, ask=ask)
+
+    async def _web_authorized(self, user: User, password: str | None, ip: str) -> User | None:
+        """`user` of another backend with the permissions of the web server, which must know them too."""
+        tags, ask = await self._web_tags(user.name, password), self._dependencies.ask_web_server
+        issuer = user.issuer if isinstance(user, ExternalUser) else INTERNAL
+        return None if tags is None or ask is None else web_user(user.name, issuer, user.tags, ip, ask=ask)
+
+    async def _web_tags(self, name: str, password: str | None) -> tuple[str, ...] | None:
+        """The tags of whom the web server knows by `password`, or by a certificate without one."""
         web_login = self._dependencies.web_login
-        is_token = self._dependencies.tokens is not None and is_like_token(password)
-        if web_login is None or is_token or not password:
+        is_token = self._dependencies.tokens is not None and is_like_token(password or "")
+        # Tokens are secrets, so they are never sent to it.
+        if web_login is None or is_token or password == "":
             return None
-        # It is asked about every name, so that the time does not tell which of them exist.
-        return self._metadata.users.by_name.get(name) if await web_login(name, password) else None
+        return await web_login(name, password)
 
     async def _bearer(self, token: str, name: str) -> TokenUser | None:
         tokens = self._dependencies.tokens

@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 
 from warren.access.grants import Grants, grants_of
-from warren.errors import AccessRefused, NotAllowed
+from warren.access.web_grants import WebGrants, WebQuestion
+from warren.errors import AccessRefused, NotAllowed, Undecided
 from warren.limits import PERMISSIONS_CACHED_MAX
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission
@@ -24,12 +25,20 @@ Entity = QueueName | ExchangeName
 
 
 class Authorizer:
-    """Checks the permissions of `user` in `vhost`; a refusal is an AccessRefused with RabbitMQ's text."""
+    """Checks the permissions of `user` in `vhost`; a refusal is an AccessRefused with RabbitMQ's text.
 
-    __slots__ = ("_allowed", "_generation", "_grants", "identity", "user", "variables", "vhost")
+    It is an Undecided if a web server has to be asked first (`access/web_grants`).
+    """
+
+    __slots__ = (
+        "_allowed", "_decisions", "_generation", "_grants", "_web", "identity", "user", "variables", "vhost",
+    )  # fmt: skip
 
     def __init__(self, grants: Grants, user: User, vhost: str) -> None:
         self._grants = grants
+        # Of a user whose permissions a web server decides: what asks it, and its answers.
+        self._web = grants if isinstance(grants, WebGrants) else None
+        self._decisions = None if self._web is None else self._web.decisions()
         self.user = user.name
         # What is compared to tell the user from others; the name is what is shown.
         self.identity = user.identity
@@ -62,15 +71,23 @@ class Authorizer:
         """Raise AccessRefused unless the user may read or write `entity`."""
         try:
             self._check(entity, READ)
+        except Undecided:
+            raise
         except AccessRefused:
             self._check(entity, WRITE)
 
     def check_any(self, entity: Entity) -> None:
         """Raise AccessRefused unless the user has any permission on `entity`, and may know that it exists."""
+        accesses = (CONFIGURE, WRITE, READ)
+        if self._web is not None:
+            web = self._web
+            if all(self._web_refusal(web, entity, access) is not None for access in accesses):
+                raise self._refusal(entity)
+            return
         permission = self._grants.permission(self.vhost)
         name = _checked_name(entity)
         if permission is None or not any(
-            _is_match(_pattern(permission, access), name) for access in (CONFIGURE, WRITE, READ)
+            _is_match(_pattern(permission, access), name) for access in accesses
         ):
             raise self._refusal(entity)
 
@@ -95,6 +112,11 @@ class Authorizer:
         self._check_topic(exchange, READ, routing_key)
 
     def _check(self, entity: Entity, access: str) -> None:
+        if self._web is not None:
+            note = self._web_refusal(self._web, entity, access)
+            if note is not None:
+                raise self._refusal(entity, note)
+            return
         permission = self._grants.permission(self.vhost)
         if permission is None:
             raise self._refusal(entity)
@@ -109,7 +131,22 @@ class Authorizer:
             raise self._refusal(entity)
         self._remember(key)
 
+    def _web_refusal(self, grants: WebGrants, entity: Entity, access: str) -> str | None:
+        """None if the web server allows it, else what the refusal says behind the name of the user."""
+        kind = "exchange" if isinstance(entity, ExchangeName) else "queue"
+        return self._note_of(grants.about_resource(entity.vhost, kind, _checked_name(entity), access))
+
+    def _note_of(self, question: WebQuestion) -> str | None:
+        decisions = self._decisions
+        assert decisions is not None
+        return None if decisions.is_allowed(question) else decisions.note(question)
+
     def _check_topic(self, exchange: str, access: str, routing_key: str) -> None:
+        if self._web is not None:
+            note = self._note_of(self._web.about_topic(self.vhost, exchange, access, routing_key))
+            if note is not None:
+                raise self._topic_refusal(exchange, routing_key, note)
+            return
         permission = self._grants.topic_permission(self.vhost, exchange)
         if permission is None:
             return
@@ -118,10 +155,7 @@ class Authorizer:
             return
         pattern = permission.write if access == WRITE else permission.read
         if not _is_match(expand_pattern(pattern, self.variables), routing_key):
-            raise AccessRefused(
-                f"access to topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}' "
-                f"refused for user '{self.user}'"
-            )
+            raise self._topic_refusal(exchange, routing_key)
         self._remember(key)
 
     def _is_known(self, key: tuple[object, ...]) -> bool:
@@ -135,15 +169,21 @@ class Authorizer:
             self._allowed.clear()
         self._allowed.add(key)
 
-    def _refusal(self, entity: Entity) -> AccessRefused:
+    def _refusal(self, entity: Entity, note: str = "") -> AccessRefused:
         shown = entity
         if isinstance(entity, ExchangeName):
             shown = ExchangeName(entity.vhost, _checked_name(entity))
-        return AccessRefused(f"access to {shown} refused for user '{self.user}'")
+        return AccessRefused(f"access to {shown} refused for user '{self.user}'{note}")
+
+    def _topic_refusal(self, exchange: str, routing_key: str, note: str = "") -> AccessRefused:
+        return AccessRefused(
+            f"access to topic '{routing_key}' in exchange '{exchange}' in vhost '{self.vhost}' "
+            f"refused for user '{self.user}'{note}"
+        )
 
 
 def check_vhost(metadata: Metadata, user: User, vhost: str) -> None:
-    """Raise NotAllowed unless the vhost exists and `user` has permissions in it."""
+    """Raise NotAllowed unless the vhost exists and `user` has permissions in it; or Undecided."""
     if metadata.vhost(vhost) is None:
         raise NotAllowed(f"vhost {vhost} not found")
     grants = grants_of(metadata, user)

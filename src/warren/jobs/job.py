@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -11,6 +12,7 @@ from warren.errors import AmqpError
 from warren.flow.rate_limiter import RateLimiter
 from warren.jobs.permit import Permit
 from warren.limits import JOB_POLL_S, SCANNED_PER_TURN
+from warren.model.decided import decided
 from warren.vhost.message_move import MessageMove, MoveFailures
 from warren.vhost.undo_log import UndoLog
 
@@ -146,7 +148,7 @@ class Job(Struct, kw_only=True):
         loop = asyncio.get_running_loop()
         rate_limiter = RateLimiter(self.rate, loop.time())
         while not (self.is_stopping or message_move.queue_scan.is_over):
-            permit.check()
+            await decided(permit.check)
             left = SCANNED_PER_TURN
             if self.limit is not None:
                 left = min(self.limit - message_move.sent_count, left)
@@ -161,7 +163,7 @@ class Job(Struct, kw_only=True):
             else:
                 self._set_running()
                 before = message_move.sent_count
-                message_move.move(SCANNED_PER_TURN, allowed)
+                await decided(partial(_move, message_move, before + allowed))
                 rate_limiter.spend(message_move.sent_count - before)
                 await asyncio.sleep(0)
 
@@ -187,3 +189,8 @@ class Job(Struct, kw_only=True):
     def _set_running(self) -> None:
         if self.state is JobState.WAITING:
             self.state, self.reason = JobState.RUNNING, ""
+
+
+async def _move(message_move: MessageMove, sent_max: int) -> None:
+    """Move a turn's messages, until `sent_max` of all are sent."""
+    message_move.move(SCANNED_PER_TURN, sent_max - message_move.sent_count)

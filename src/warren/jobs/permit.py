@@ -32,8 +32,8 @@ class Permit:
         target, user = place.target, place.user
         self._rules = target.rules(user, target.authorizer(user))
 
-    def check(self) -> None:
-        """Raise AmqpError if the user may not continue."""
+    async def check(self) -> None:
+        """Raise AmqpError if the user may not continue, or Undecided."""
         for services in (self.place.source, self.place.target):
             if not self._is_alive(services):
                 raise NotFound(f"vhost '{services.vhost.name}' is down")
@@ -45,7 +45,7 @@ class Permit:
         self._reader.check_read_queue(self._queue.name)
 
     def admit(self, address: bytes) -> None:
-        """Raise AmqpError unless the user may publish to `address`."""
+        """Raise AmqpError unless the user may publish to `address`, or Undecided."""
         self._rules.admit(address)
 
     def blocked_reason(self) -> str:

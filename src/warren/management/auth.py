@@ -12,6 +12,7 @@ from enum import Enum
 from aiohttp import web
 
 from warren.access.grants import ExternalUser, grants_of
+from warren.access.web_grants import for_request
 from warren.errors import AmqpError, ResourceError
 from warren.limits import TOKEN_SIZE_MAX
 from warren.management.carried_request import CARRIED, requester_of
@@ -20,6 +21,7 @@ from warren.management.metadata_changes import ACTING_USER
 from warren.management.replies import RequestRefused, error_reply, not_authorised
 from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
+from warren.model.decided import decided
 from warren.session.peer import Peer
 
 ADMINISTRATOR = "administrator"
@@ -67,8 +69,10 @@ async def authorize(request: web.Request, node: ManagedNode, right: Right) -> No
     """Set `request["user"]` to the authenticated user; raises RequestRefused if `right` is missing."""
     if right is Right.ANYBODY:
         return
-    user = await authenticate(request, node)
-    user = await _checked(node, user, lambda current: _check_right(request, node, current, right))
+    user = for_request(await authenticate(request, node))
+    user = await decided(
+        lambda: _checked(node, user, lambda current: _check_right(request, node, current, right))
+    )
     request["user"] = user
     ACTING_USER.set(user.identity)
 
@@ -99,9 +103,10 @@ async def authenticate(request: web.Request, node: ManagedNode) -> User:
     carried = request.get(CARRIED)
     if carried is not None:
         # The node that the client is connected to has authenticated the user; the rights are checked again.
-        requester = requester_of(carried.user, node.metadata)
+        ask = node.server.admission_control.ask_web_server
+        requester = requester_of(carried.user, node.metadata, ask)
         if requester is None and await RefusalCheck(node.metadata, node.proposals).is_outdated(0):
-            requester = requester_of(carried.user, node.metadata)
+            requester = requester_of(carried.user, node.metadata, ask)
         if requester is None:
             raise not_authorised("Not management user")
         return await _checked(node, requester, _check_tags)

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from warren.access.grants import ExternalUser, grants_of
+from warren.access.web_grants import AskWebServer, WebUser, web_user
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission, TopicPermission
 from warren.metadata.users import User
@@ -54,6 +55,8 @@ class CarriedUser(Struct, frozen=True, kw_only=True):
     issuer: str = ""
     tags: tuple[str, ...] = ()
     permissions: dict[str, _Patterns] = {}
+    # The address of a user whose permissions a web server decides.
+    web_ip: str | None = None
 
 
 class CarriedRequest(Struct, frozen=True, kw_only=True):
@@ -120,6 +123,10 @@ def carried_user(metadata: Metadata, user: User, vhost: str | None) -> CarriedUs
     """`user` as another node needs to know it, for a request in `vhost` or in all virtual hosts."""
     if not isinstance(user, ExternalUser):
         return CarriedUser(name=user.name)
+    if isinstance(user, WebUser):
+        return CarriedUser(
+            name=user.name, is_external=True, issuer=user.issuer, tags=user.tags, web_ip=user.grants.ip
+        )
     grants = grants_of(metadata, user)
     names = metadata.vhosts.by_name if vhost is None else (vhost,)
     granted = {name: grants.permission(name) for name in names}
@@ -136,10 +143,14 @@ def carried_user(metadata: Metadata, user: User, vhost: str | None) -> CarriedUs
     )
 
 
-def requester_of(carried: CarriedUser, metadata: Metadata) -> User | None:
+def requester_of(
+    carried: CarriedUser, metadata: Metadata, ask_web_server: AskWebServer | None = None
+) -> User | None:
     """The user who makes a carried request, with the rights that this node knows; None if there is none."""
     if not carried.is_external:
         return metadata.users.by_name.get(carried.name)
+    if carried.web_ip is not None and ask_web_server is not None:
+        return web_user(carried.name, carried.issuer, carried.tags, carried.web_ip, ask=ask_web_server)
     return ExternalUser(
         name=carried.name,
         password_hash=b"",

@@ -36,6 +36,7 @@ from warren.management.request_body import BODY_MEMORY, BodyMemory
 from warren.management.resource import PathResource
 from warren.management.routes import ROUTES, HttpRoute
 from warren.management.web_interface import PREFIX, add_web_interface
+from warren.model.decided import decided
 from warren.transport.sockets import bind
 
 logger = logging.getLogger("warren.management")
@@ -187,7 +188,7 @@ def _responder(node: ManagedNode, route: HttpRoute) -> Responder:
         async def answer() -> web.StreamResponse:
             return await handle_at(place, request, node, handler)
 
-        return await with_current_metadata(request, node.metadata, node.proposals, answer)
+        return await decided(lambda: with_current_metadata(request, node.metadata, node.proposals, answer))
 
     async def respond(request: web.Request) -> web.StreamResponse:
         if request.method == "OPTIONS":

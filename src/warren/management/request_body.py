@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from aiohttp import web
 
+from warren.access.web_grants import WebUser
 from warren.limits_http import (
     HTTP_BODIES_SIZE_MAX,
     HTTP_BODY_SIZE_MAX,
@@ -26,6 +27,8 @@ _FLAGS: dict[object, bool] = {True: True, False: False, "true": True, "false": F
 _LINE_LENGTH_MAX = 80
 # A form has a name and a password, and possibly the name of the button.
 _FORM_FIELDS_MAX = 10
+# The key under which a request that may be handled again holds its body.
+_BODY = "body"
 
 
 class BodyFields:
@@ -137,6 +140,17 @@ async def read_form(request: web.Request) -> dict[bytes, bytes]:
 
 async def read_bytes(request: web.Request) -> bytes:
     """The raw body; raises RequestRefused if it is too large or arrives too slowly."""
+    kept: bytes | None = request.get(_BODY)
+    if kept is not None:
+        return kept
+    body = await _received(request)
+    if isinstance(request.get("user"), WebUser):
+        # The request may be handled again.
+        request[_BODY] = body
+    return body
+
+
+async def _received(request: web.Request) -> bytes:
     # An unauthenticated client sends at most a name and a password.
     size_max = HTTP_BODY_SIZE_MAX if "user" in request else HTTP_LOGIN_SIZE_MAX
     if (request.content_length or 0) > size_max:

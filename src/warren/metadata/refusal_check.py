@@ -9,9 +9,10 @@ refused requests wait for that, and on a node alone none.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from warren.errors import AmqpError, ChannelException, HomeDown, MetadataTimeout, NotFound
+from warren.errors import AmqpError, ChannelException, HomeDown, MetadataTimeout, NotFound, Undecided
 from warren.metadata.machine import Metadata
 from warren.metadata.proposals import Proposals
+from warren.model.decided import decided
 
 T = TypeVar("T")
 
@@ -37,8 +38,8 @@ class RefusalCheck:
         Without a majority of the members nobody knows: then a NotFound is a MetadataTimeout instead, since
         what was not found may exist, and every other refusal stands.
         """
-        if isinstance(refusal, HomeDown):
-            # No change of the metadata brings the node back.
+        if isinstance(refusal, HomeDown | Undecided):
+            # No change of the metadata brings the node back, or decides for a web server.
             return False
         try:
             return await self._proposals.is_outdated(index)
@@ -60,12 +61,15 @@ class RefusalCheck:
         except MetadataTimeout:
             return False
 
-    async def attempt(self, action: Callable[[], Awaitable[T]]) -> T:
-        """The result of `action`; it is called again if its refusal is refuted."""
+    async def attempt(self, action: Callable[[], Awaitable[T]], undecided: Undecided | None = None) -> T:
+        """The result of `action`; it is called again if its refusal is refuted, or becomes decided.
+
+        `undecided` is what it has raised before, if it was called already.
+        """
         index = self._metadata.index
         try:
-            return await action()
+            return await decided(action, undecided)
         except ChannelException as refusal:
             if not await self.is_refuted(refusal, index):
                 raise
-        return await action()
+        return await decided(action)

@@ -14,7 +14,6 @@ from warren.access.directory import Directory
 from warren.access.login_throttle import LoginThrottleSettings
 from warren.metadata.machine import Metadata
 from warren.metadata.refusal_check import RefusalCheck
-from warren.node import http_login_settings as http_settings
 from warren.node import ldap_config, settings
 from warren.node.client_listeners import numbered_values
 from warren.node.config import Config
@@ -27,7 +26,7 @@ from warren.runtime.thread_pool import ThreadPool
 from warren.runtime.timers import wait
 
 if TYPE_CHECKING:
-    from warren.node.http_login import HttpLogin
+    from warren.node.http_backend import HttpBackend
 
 logger = logging.getLogger("warren.login")
 
@@ -44,7 +43,7 @@ def authenticator(
     thread_pool: ThreadPool,
     *,
     ldap_directory: LdapDirectory | None = None,
-    http_login: "HttpLogin | None" = None,
+    http_backend: "HttpBackend | None" = None,
     refusal_check: RefusalCheck | None = None,
 ) -> Authenticator:
     """Authenticate users of `metadata`, tokens and `ldap_directory`; raises BootRefused without keys.
@@ -76,47 +75,26 @@ def authenticator(
             directory=None
             if ldap_directory is None
             else Directory(ldap_directory.find, ldap_config.directory_rules(config), metadata),
-            web_login=None if http_login is None else http_login.is_right,
+            web_login=None if http_backend is None else http_backend.login.tags_of,
+            ask_web_server=None if http_backend is None else http_backend.permissions.decide,
             refusal_check=refusal_check,
         ),
     )
 
 
-def http_login(config: Config, clock: Clock) -> "HttpLogin | None":
-    """Create the client of the web server that decides logins; None if no backend uses it.
+def http_backend(config: Config, clock: Clock) -> "HttpBackend | None":
+    """Create the client of the web server that decides logins and permissions; None if no backend uses it.
 
     Raises BootRefused if the settings of its TLS are not usable.
     """
-    if not is_backend_configured(config, BackendKind.HTTP):
+    if not any(
+        BackendKind.HTTP in (backend.authentication, backend.authorization) for backend in backends(config)
+    ):
         return None
     # The client of HTTP is loaded only by brokers that use it (decision 0194).
-    from warren.node.bounded_fetch import is_secure, verifying_context
-    from warren.node.http_login import HttpLogin, HttpLoginSettings
+    from warren.node.http_backend import make_http_backend
 
-    url = config.get(http_settings.USER_URL)
-    context = verifying_context(
-        config.get(http_settings.AUTHORITY_FILE), is_verified=config.get(http_settings.VERIFY)
-    )
-    certificate = config.get(http_settings.CERTIFICATE_FILE)
-    try:
-        if certificate:
-            key, password = config.get(http_settings.KEY_FILE), config.get(http_settings.KEY_PASSWORD)
-            context.load_cert_chain(certificate, key or None, password or None)
-    except OSError as error:
-        raise BootRefused(f"auth_http.ssl_options: {error}") from error
-    if not is_secure(url):
-        logger.warning("passwords are sent to %s in clear text: set an https address", url)
-    return HttpLogin(
-        HttpLoginSettings(
-            url=url,
-            method=config.get(http_settings.METHOD),
-            request_timeout_ms=config.get(http_settings.REQUEST_TIMEOUT),
-            connection_timeout_ms=config.get(http_settings.CONNECTION_TIMEOUT),
-            tls=context,
-            cache_ttl_ms=config.get(settings.AUTH_CACHE_TTL),
-        ),
-        clock,
-    )
+    return make_http_backend(config, clock)
 
 
 def backends(config: Config) -> tuple[Backend, ...]:
@@ -142,12 +120,12 @@ def backends(config: Config) -> tuple[Backend, ...]:
         if who is None:
             raise BootRefused(f"auth_backends.{number}.authn is not set")
         what = parts.get("authz", parts.get("", who))
-        if what is BackendKind.HTTP:
+        if what not in (who, BackendKind.INTERNAL, BackendKind.HTTP):
+            raise BootRefused(f"auth_backends.{number}.authz: must be the backend of authn, internal or http")
+        if what is BackendKind.HTTP and who is BackendKind.OAUTH2:
+            # The user of a token ends with it.
             raise BootRefused(
-                f"auth_backends.{number}: a web server can authenticate users, but not authorize them: set "
-                f"auth_backends.{number}.authn = http and auth_backends.{number}.authz = internal"
+                f"auth_backends.{number}.authz: a web server cannot authorize the users of tokens"
             )
-        if what not in (who, BackendKind.INTERNAL):
-            raise BootRefused(f"auth_backends.{number}.authz: must be the backend of authn, or internal")
         found.append(Backend(who, what))
     return tuple(found)

@@ -52,7 +52,7 @@ from warren.metadata.users import PasswordHash
 from warren.model.turn import Turn
 from warren.node import ldap_config, limit_settings, log_exchange, log_settings, settings
 from warren.node.audit_log import AuditLog
-from warren.node.authentication import authenticator, http_login, is_backend_configured
+from warren.node.authentication import authenticator, http_backend, is_backend_configured
 from warren.node.config import Config
 from warren.node.definition_settings import SKIP_INVALID
 from warren.node.definition_sources import DefinitionSource, definition_sources
@@ -131,7 +131,7 @@ class Broker:
         self._turns = TurnQueue(self.turn)
         self._thread_pool = ThreadPool(thread_count=PASSWORD_THREADS, waiting_max=PASSWORDS_WAITING_MAX)
         self._ldap_directory = _ldap_directory(config, clock)
-        self._http_login = http_login(config, clock)
+        self._http_backend = http_backend(config, clock)
         self._vhost_defaults = vhost_defaults(config, self.hash_password)
         self.name = identity.name
         self._incarnation = identity.incarnation
@@ -234,7 +234,7 @@ class Broker:
                     self._clock,
                     self._thread_pool,
                     ldap_directory=self._ldap_directory,
-                    http_login=self._http_login,
+                    http_backend=self._http_backend,
                     refusal_check=refusal_check,
                 ),
                 lambda: self.server,
@@ -457,8 +457,8 @@ class Broker:
         self._thread_pool.close()
         if self._ldap_directory is not None:
             await self._ldap_directory.close()
-        if self._http_login is not None:
-            await self._http_login.close()
+        if self._http_backend is not None:
+            await self._http_backend.close()
         await self.staging.close()
         await self.tree.close()
 

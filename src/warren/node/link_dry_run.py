@@ -27,6 +27,7 @@ from warren.metadata.machine import Metadata
 from warren.metadata.shovel_definition import ShovelDestination, ShovelSource, parse_shovel
 from warren.metadata.users import User
 from warren.metadata.vhosts import VhostMetadata
+from warren.model.decided import decided
 from warren.model.names import ExchangeName, QueueName
 from warren.relay.dialer import Dialer
 from warren.relay.endpoint import Endpoint, connect
@@ -183,10 +184,12 @@ class LinkDryRun:
 async def _examine_source(end: _End, source: ShovelSource) -> list[DryRunStep]:
     if source.queue is not None:
         steps = [await _queue(end, source.queue, source.is_predeclared)]
-        return [*steps, _consume(end, source.queue)]
+        return [*steps, await _consume(end, source.queue)]
     exchange = source.exchange or ""
     steps = [await _exchange(end, exchange)]
-    refusal = _refusal(end.rights.check_read, ExchangeName(end.rights.vhost, exchange)) if end.rights else ""
+    refusal = ""
+    if end.rights is not None:
+        refusal = await _refusal(end.rights.check_read, ExchangeName(end.rights.vhost, exchange))
     state = StepState.REFUSED if refusal else StepState.CREATE
     return [*steps, end.step("declare and bind a queue of its own", exchange, state, refusal)]
 
@@ -202,17 +205,17 @@ async def _examine_destination(end: _End, destination: ShovelDestination) -> lis
         return [end.step("publish to the exchange of each message", "", StepState.UNKNOWN)]
     if end.rights is None:
         return [*steps, end.step("publish", exchange, StepState.UNKNOWN, _REMOTE)]
-    refusal = _refusal(end.rights.check_write, ExchangeName(end.rights.vhost, exchange))
+    refusal = await _refusal(end.rights.check_write, ExchangeName(end.rights.vhost, exchange))
     return [
         *steps,
         end.step("publish", exchange, StepState.REFUSED if refusal else StepState.EXISTS, refusal),
     ]
 
 
-def _consume(end: _End, queue: str) -> DryRunStep:
+async def _consume(end: _End, queue: str) -> DryRunStep:
     if end.rights is None:
         return end.step("consume", queue, StepState.UNKNOWN, _REMOTE)
-    refusal = _refusal(end.rights.check_read, QueueName(end.rights.vhost, queue))
+    refusal = await _refusal(end.rights.check_read, QueueName(end.rights.vhost, queue))
     return end.step("consume", queue, StepState.REFUSED if refusal else StepState.EXISTS, refusal)
 
 
@@ -229,7 +232,7 @@ async def _queue(end: _End, queue: str, is_predeclared: bool) -> DryRunStep:
         return end.step(action, queue, StepState.REFUSED, "it does not exist, and the shovel may not make it")
     if end.rights is None:
         return end.step(action, queue, StepState.CREATE)
-    refusal = _refusal(end.rights.check_configure, QueueName(end.rights.vhost, queue))
+    refusal = await _refusal(end.rights.check_configure, QueueName(end.rights.vhost, queue))
     return end.step(action, queue, StepState.REFUSED if refusal else StepState.CREATE, refusal)
 
 
@@ -252,10 +255,16 @@ async def _error(connection: ClientConnection, method: Method, answer: type[Meth
     return None
 
 
-def _refusal(check: Callable[[QueueName | ExchangeName], None], entity: QueueName | ExchangeName) -> str:
+async def _refusal(
+    check: Callable[[QueueName | ExchangeName], None], entity: QueueName | ExchangeName
+) -> str:
     """The text of the refusal of `check`; empty if it is permitted."""
-    try:
+
+    async def checked() -> None:
         check(entity)
+
+    try:
+        await decided(checked)
     except AccessRefused as refused:
         return refused.message
     return ""

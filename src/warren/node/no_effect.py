@@ -41,14 +41,9 @@ REASONS: dict[str, tuple[str, ...]] = {
     "no member of a cluster decides against the majority, so that nothing has to be healed": (
         "cluster_partition_handling.pause_if_all_down.recover",
     ),
-    "a web server decides logins, and users of the broker have the permissions": (
-        "auth_http.vhost_path", "auth_http.resource_path", "auth_http.topic_path",
-        "auth_http.authorization_failure_disclosure",
-    ),
     "only what a backend allows is cached, in the memory of the node": (
         "auth_cache.cache_refusals", "auth_cache.cache_module",
     ),
-    "the client of the web server has no such option": ("auth_http.ssl_options",),
     "nodes of a cluster are not registered elsewhere": (
         "cluster_formation.registration",
     ),
@@ -82,7 +77,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auth_ldap.ssl_options.hostname_verification", "auth_ldap.ssl_options.key",
         "auth_ldap.ssl_options.log_alert", "auth_ldap.ssl_options.psk_identity",
         "auth_ldap.ssl_options.reuse_sessions", "auth_ldap.ssl_options.secure_renegotiate",
-        "auth_ldap.ssl_options.sni", "auth_ldap.ssl_options.versions",
+        "auth_ldap.ssl_options.sni", "auth_ldap.ssl_options.versions", "auth_http.ssl_options.cacerts",
+        "auth_http.ssl_options.cert", "auth_http.ssl_options.client_renegotiation",
+        "auth_http.ssl_options.dh", "auth_http.ssl_options.dhfile", "auth_http.ssl_options.honor_ecc_order",
+        "auth_http.ssl_options.key", "auth_http.ssl_options.log_alert", "auth_http.ssl_options.psk_identity",
+        "auth_http.ssl_options.reuse_sessions", "auth_http.ssl_options.secure_renegotiate",
     ),
     "statistics are always collected": (
         "collect_statistics", "collect_statistics_interval", "management_agent",
@@ -108,15 +107,25 @@ REASONS: dict[str, tuple[str, ...]] = {
     "exchanges and queues of all types can be declared": ("exchange_types", "queue_types"),
     "a node whose data directory is empty starts": ("prevent_startup_if_node_was_reset",),
     "the number of runtime parameters is not limited": ("runtime_parameters",),
-    "unacknowledged messages return to their queue when the connection is lost": (
+    "what a node has that is unreachable returns after 60 seconds, or at once when it is known to be down": (
         "consumer_disconnected_timeout",
     ),
-    "lists of revoked certificates are not read for providers": ("auth_oauth2.https.crl_check",),
-    "OpenSSL limits the length of a chain of certificates": ("auth_oauth2.https.depth",),
-    "wildcards in certificates are always matched": ("auth_oauth2.https.hostname_verification",),
-    "it is an option of a server of TLS": ("auth_oauth2.https.fail_if_no_peer_cert",),
+    "lists of revoked certificates are not read for servers that the node asks": (
+        "auth_oauth2.https.crl_check", "auth_http.ssl_options.crl_check",
+    ),
+    "OpenSSL limits the length of a chain of certificates": (
+        "auth_oauth2.https.depth", "auth_http.ssl_options.depth",
+    ),
+    "wildcards in certificates are always matched": (
+        "auth_oauth2.https.hostname_verification", "auth_http.ssl_options.hostname_verification",
+    ),
+    "it is an option of a server of TLS": (
+        "auth_oauth2.https.fail_if_no_peer_cert", "auth_http.ssl_options.fail_if_no_peer_cert",
+        "auth_http.ssl_options.honor_cipher_order",
+    ),
     "it only says that no key below it is set": (
         "ssl_options = none", "tcp_listen_options = none", "auth_ldap.ssl_options = none",
+        "auth_http.ssl_options = none",
     ),
     "clients of the HTTP API are authenticated as those of AMQP are": ("http_dispatch.auth_backends",),
     "everybody may read the reference of the HTTP API": ("management.require_auth_for_api_reference",),
@@ -140,6 +149,16 @@ REASONS: dict[str, tuple[str, ...]] = {
     "the log option is not supported": (
         "log.channel", "log.connection", "log.console", "log.default", "log.exchange", "log.federation",
         "log.file", "log.user",
+    ),
+    "nodes use one port for everything, distribution.listener.port_range.min": (
+        "stream.replication",
+    ),
+    "how much of a stream is read at a time is fixed": (
+        "stream.read_ahead", "stream.read_ahead_limit",
+    ),
+    "streams are in the data directory of the node": ("stream.data_dir",),
+    "clients of streams log in by certificate as those of AMQP do, with auth_mechanisms": (
+        "stream.ssl_cert_login",
     ),
     "the stream option is not supported": (
         "stream",

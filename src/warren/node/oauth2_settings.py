@@ -11,7 +11,7 @@ _SYNTAX = choice({syntax.value: syntax for syntax in ScopeSyntax})
 _VERIFY = choice({"verify_peer": True, "verify_none": False})
 # What is so whatever is set.
 _NO_EFFECT = {
-    "https.crl_check": NoEffect("lists of revoked certificates are not read for providers"),
+    "https.crl_check": NoEffect("lists of revoked certificates are not read for servers that the node asks"),
     "https.depth": NoEffect("OpenSSL limits the length of a chain of certificates"),
     "https.hostname_verification": NoEffect("wildcards in certificates are always matched"),
 }

@@ -146,14 +146,6 @@ STREAM_FRAME_SIZE = Setting(
     "stream.frame_max", limits.STREAM_FRAME_SIZE_MAX, integer(0, 2**28),
     "maximum frame size in bytes that the server proposes to stream clients",
 )  # fmt: skip
-STREAM_HEARTBEAT = Setting(
-    "stream.heartbeat", limits.HEARTBEAT_S, integer(0, 65_535),
-    "heartbeat interval in seconds that the server proposes to stream clients; 0: no heartbeats",
-)  # fmt: skip
-CHANNELS = Setting(
-    "channel_max", limits.CHANNELS_MAX, integer(0, 65_535),
-    "maximum number of channels of a connection that the server proposes to clients",
-)  # fmt: skip
 STREAM_CREDITS = Setting(
     "stream.initial_credits", limits.STREAM_UNCONFIRMED_MAX, integer(1, 2**31 - 1),
     "messages that a stream client may have published without a confirm before it is not read any more",
@@ -162,6 +154,14 @@ STREAM_UNBLOCKING = Setting(
     "stream.credits_required_for_unblocking", limits.STREAM_UNCONFIRMED_MAX // 4, integer(0, 2**31 - 1),
     "how many more messages it must be possible to publish by `stream.initial_credits` before the client is "
     "read again",
+)  # fmt: skip
+STREAM_HEARTBEAT = Setting(
+    "stream.heartbeat", limits.HEARTBEAT_S, integer(0, 65_535),
+    "heartbeat interval in seconds that the server proposes to stream clients; 0: no heartbeats",
+)  # fmt: skip
+CHANNELS = Setting(
+    "channel_max", limits.CHANNELS_MAX, integer(0, 65_535),
+    "maximum number of channels of a connection that the server proposes to clients",
 )  # fmt: skip
 MESSAGE_SIZE = Setting(
     "max_message_size", limits.MESSAGE_SIZE_MAX, integer(0, 2**29),

@@ -7,10 +7,12 @@ from msgspec import Struct
 
 from warren.access.authenticate import Authenticator
 from warren.access.authorize import check_vhost
+from warren.access.web_grants import AskWebServer
 from warren.errors import AmqpError, InternalError, LoginRefused, NotAllowed, NotFound
 from warren.metadata.machine import Metadata
 from warren.metadata.refusal_check import RefusalCheck
 from warren.metadata.users import User
+from warren.model.decided import decided
 from warren.session.events.event_publisher import AMQP, PROTOCOLS, EventPublisher
 from warren.session.peer import Peer
 
@@ -101,6 +103,11 @@ class AdmissionControl:
                 self._report(f"{mechanism} login refused for {peer.name}: {error.name.lower()}")
             raise
 
+    @property
+    def ask_web_server(self) -> AskWebServer | None:
+        """The port that asks the web server for permissions; None if none decides them."""
+        return self._authenticator.ask_web_server
+
     async def renewed(self, user: User, secret: str) -> User:
         """Return `user` with the permissions of a new secret. NotAllowed if it belongs to another user."""
         return await self._authenticator.renewed(user, secret)
@@ -112,14 +119,14 @@ class AdmissionControl:
         """
         index = self._refusal_check.index
         try:
-            await self._admit_started(user, vhost)
+            await decided(lambda: self._admit_started(user, vhost))
             return
         except NotAllowed as refusal:
             is_absent = self._metadata.vhost(vhost) is None
             doubted = NotFound(refusal.message) if is_absent else refusal
             if not await self._refusal_check.is_refuted(doubted, index):
                 raise
-        await self._admit_started(user, vhost)
+        await decided(lambda: self._admit_started(user, vhost))
 
     async def _admit_started(self, user: User, vhost: str) -> None:
         if self._metadata.vhost(vhost) is not None and not self._counts().is_alive(vhost):

@@ -5,12 +5,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from warren.errors import AmqpNotImplemented, ChannelException, NotAllowed, NotFound, PreconditionFailed
+from warren.errors import (
+    AmqpNotImplemented,
+    ChannelException,
+    NotAllowed,
+    NotFound,
+    PreconditionFailed,
+    Undecided,
+)
 from warren.framing.outbox import Outbox
 from warren.metadata.records import NO_ARGUMENTS
 from warren.metadata.refusal_check import RefusalCheck
 from warren.model.arguments import CLASSIC, QUORUM, STREAM, not_integer
 from warren.model.coroutine_driver import Pending
+from warren.model.decided import decided
 from warren.model.message_position import POSITIONS_ARGUMENT
 from warren.model.names import generated_name
 from warren.queues.capabilities import taking_queue
@@ -86,8 +94,14 @@ class ConsumeHandler:
 
     async def _handle_again(self, method: Method, refusal: ChannelException, index: int) -> None:
         """Execute `method` again, or raise its `refusal` if the metadata at `index` are those of now."""
-        if not await self._refusal_check.is_refuted(refusal, index):
+        if isinstance(refusal, Undecided):
+            await self._refusal_check.attempt(lambda: self._execute(method), refusal)
+        elif await self._refusal_check.is_refuted(refusal, index):
+            await decided(lambda: self._execute(method))
+        else:
             raise refusal
+
+    async def _execute(self, method: Method) -> None:
         rest = HANDLERS[type(method)](self, method)
         if rest is not None:
             await rest

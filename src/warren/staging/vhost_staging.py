@@ -23,6 +23,7 @@ from warren.limits import (
     STAGED_QUERY_AGE_MS_MIN,
     STAGED_SIZE_MAX,
 )
+from warren.model.decided import decided
 from warren.model.message import HAS_HEADERS, Message
 from warren.routing.copies import addresses_of
 from warren.routing.router import decode_name
@@ -256,7 +257,7 @@ class VhostStaging:
         is_any_key = False
         for count, message in enumerate(examples.values()):
             for address in () if is_any_key else addresses_of(message):
-                is_any_key = rules.admit(address)
+                is_any_key = await decided(partial(_admitted, rules, address))
             if rules.is_mandatory:
                 self._check_routed(message)
             elif is_any_key:
@@ -328,7 +329,7 @@ class VhostStaging:
         """Decide and publish `commit` in the background."""
 
         async def all_of_it() -> None:
-            await commit.decide(admit)
+            await decided(partial(commit.decide, admit))
             await commit.publish()
 
         self._run(commit, all_of_it())
@@ -506,6 +507,10 @@ def _succeed(over: "asyncio.Future[Result]", result: Result) -> None:
 def _fail(over: "asyncio.Future[Result]", error: Exception) -> None:
     if not over.done():
         over.set_exception(error)
+
+
+async def _admitted(rules: StageRules, address: bytes) -> bool:
+    return rules.admit(address)
 
 
 def _write_rows(rows: RowDecoder, writer: StageWriter, data: bytes) -> dict[bytes, Message]:

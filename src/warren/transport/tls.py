@@ -15,7 +15,7 @@ import logging
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 
@@ -203,7 +203,7 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     if settings.is_own_cipher_order:
         context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
-    _restrict(context, settings)
+    restrict(context, versions=settings.versions, ciphers=settings.ciphers, prefix=settings.prefix)
     try:
         context.load_cert_chain(settings.certificate_file, settings.key_file, settings.password)
         if settings.authority_file:
@@ -221,20 +221,20 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def _restrict(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    """Restrict the context to the configured versions and ciphers."""
-    context.minimum_version = min(_VERSIONS[name][0] for name in settings.versions)
-    context.maximum_version = max(_VERSIONS[name][0] for name in settings.versions)
+def restrict(
+    context: ssl.SSLContext, *, versions: Sequence[str], ciphers: Sequence[str], prefix: str
+) -> None:
+    """Restrict `context` to `versions` and `ciphers`, keys below `prefix`; TlsError if no cipher is known."""
+    context.minimum_version = min(_VERSIONS[name][0] for name in versions)
+    context.maximum_version = max(_VERSIONS[name][0] for name in versions)
     for name, (version, exclusion) in _VERSIONS.items():
         # Only a version excluded between the two bounds needs an option.
-        if context.minimum_version < version < context.maximum_version and name not in settings.versions:
+        if context.minimum_version < version < context.maximum_version and name not in versions:
             context.options |= exclusion
     # TLS 1.3 suites have separate names, and Python cannot select among them.
-    ciphers = [name for name in settings.ciphers if not name.startswith("TLS_")]
-    if ciphers:
+    named = [name for name in ciphers if not name.startswith("TLS_")]
+    if named:
         try:
-            context.set_ciphers(":".join(ciphers))
+            context.set_ciphers(":".join(named))
         except ssl.SSLError as error:
-            raise TlsError(
-                f"{settings.prefix}.ciphers: no cipher of {', '.join(ciphers)} is known"
-            ) from error
+            raise TlsError(f"{prefix}.ciphers: no cipher of {', '.join(named)} is known") from error

@@ -11,7 +11,7 @@ in none. A message that cannot be moved is not taken out. Messages are moved in 
 from collections.abc import Callable
 from typing import Protocol
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, Undecided
 from warren.limits import (
     MOVES_IN_FLIGHT_MAX,
     MOVES_IN_FLIGHT_SIZE_MAX,
@@ -88,6 +88,8 @@ class MessageMove(ConfirmListener):
         # Number -> the delivery taken from the source, and the number of confirms that are due.
         self._in_flight: dict[int, tuple[Delivery, list[int]]] = {}
         self._bytes_in_flight = 0
+        # The message with which the next call of `move` begins: its permission had to be decided first.
+        self._postponed: PeekedMessage | None = None
 
     @property
     def in_flight_count(self) -> int:
@@ -102,10 +104,16 @@ class MessageMove(ConfirmListener):
         )
 
     def move(self, look_max: int, send_max: int) -> None:
-        """Examine up to `look_max` more messages, and send up to `send_max` of them."""
+        """Examine up to `look_max` more messages, and send up to `send_max` of them.
+
+        Raises Undecided if a permission has to be decided before it is called again.
+        """
         sent_max = self.sent_count + send_max
         if send_max <= 0 or self.is_full:
             return
+        postponed, self._postponed = self._postponed, None
+        if postponed is not None:
+            self._send(postponed)
         for peeked in self.queue_scan.next_messages(look_max):
             if self._fits(peeked):
                 self._send(peeked)
@@ -154,6 +162,9 @@ class MessageMove(ConfirmListener):
         except CannotMove as stays:
             self.move_failures.add(str(stays), peeked.place)
             return
+        except Undecided:
+            self._postponed = peeked
+            raise
         except AmqpError as error:
             self.move_failures.add(error.message, peeked.place)
             return

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, Undecided
 from warren.limits import PREVIEW_DESTINATIONS_MAX
 from warren.queues.capabilities import declared_queue
 from warren.queues.queue import PeekedMessage
@@ -63,6 +63,8 @@ class MovePreview:
             end = _end(self._move_router.route(peeked.message, self.movable_count + 1))
         except CannotMove as stays:
             reason = str(stays)
+        except Undecided:
+            raise
         except AmqpError as error:
             reason = error.message
         if end is None:

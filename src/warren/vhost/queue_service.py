@@ -6,6 +6,7 @@ RabbitMQ, a passive declaration needs some permission on the queue.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Generic
 
 from msgspec import Struct
@@ -47,6 +48,7 @@ from warren.model.arguments import (
     queue_kind,
 )
 from warren.model.coroutine_driver import NextTurn
+from warren.model.decided import decided
 from warren.model.equivalence import check_same, check_same_arguments
 from warren.model.names import GENERATED_BYTES, RESERVED_PREFIX, QueueName, generated_name, stripped
 from warren.queues.queue_counts import QueueCounts
@@ -287,7 +289,6 @@ class QueueService(Generic[Q]):
         )
         arguments, prefix = _without_name_prefix(arguments)
         queue = self._name(self._declared_name(stripped(method.queue), arguments, prefix))
-        requester.authorizer.check_configure(queue)
         command = DeclareQueue(
             vhost=self._vhost,
             name=queue.name,
@@ -298,7 +299,14 @@ class QueueService(Generic[Q]):
             arguments=arguments,
             user=requester.user,
         )
-        if method.exclusive:
+        # Here, and not where every method is tried again, so that a generated name stays the same.
+        return await decided(partial(self._declared_as, queue, command, vhost=vhost, requester=requester))
+
+    async def _declared_as(
+        self, queue: QueueName, command: DeclareQueue, *, vhost: VhostMetadata, requester: Requester
+    ) -> DeclaredQueue:
+        requester.authorizer.check_configure(queue)
+        if command.owner is not None:
             requester.owner.has_declared = True
         is_checked = False
         while True:

@@ -18,7 +18,8 @@ from warren.access.directory import (
 from warren.access.grants import ExternalUser
 from warren.access.login_throttle import LoginThrottleSettings
 from warren.access.passwords import SALT_SIZE, SHA256, hash_password
-from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused
+from warren.access.web_grants import WebDecision, WebQuestion, WebUser
+from warren.errors import AmqpSyntaxError, CommandInvalid, LoginRefused, Undecided
 from warren.metadata.commands import MetadataCommand, PutUser
 from warren.metadata.machine import Metadata
 from warren.metadata.permissions import Permission
@@ -256,11 +257,11 @@ def test_tags_come_from_the_authorization_backend() -> None:
 def test_a_web_server_decides_the_logins_of_users_of_the_broker(
     name: str, password: str, is_in: bool
 ) -> None:
-    async def is_right(name: str, password: str) -> bool:
-        return password == "right"
+    async def tags_of(name: str, password: str | None) -> tuple[str, ...] | None:
+        return () if password == "right" else None
 
     harness = with_directory(FakeDirectory(), Backend(BackendKind.HTTP, BackendKind.INTERNAL))
-    dependencies = replace(harness.authenticator._dependencies, web_login=is_right)
+    dependencies = replace(harness.authenticator._dependencies, web_login=tags_of)
     found = Authenticator(harness.authenticator._metadata, harness.authenticator._settings, dependencies)
     response = plain(name, password)
     if is_in:
@@ -268,6 +269,58 @@ def test_a_web_server_decides_the_logins_of_users_of_the_broker(
     else:
         with pytest.raises(LoginRefused):
             finished(found.authenticate("PLAIN", response, HERE))
+
+
+def with_web_server(asked: list[WebQuestion], *backends: Backend) -> AuthenticatorHarness:
+    """An authenticator whose web server knows `u` by `right` or a certificate, and allows everything."""
+
+    async def tags_of(name: str, password: str | None) -> tuple[str, ...] | None:
+        return ("monitoring",) if name == "u" and password in ("right", None) else None
+
+    async def ask(question: WebQuestion) -> WebDecision:
+        asked.append(question)
+        return WebDecision(True)
+
+    harness = with_directory(FakeDirectory(), *backends)
+    dependencies = replace(harness.authenticator._dependencies, web_login=tags_of, ask_web_server=ask)
+    settings = replace(harness.authenticator._settings, mechanisms=ALL.mechanisms)
+    found = Authenticator(harness.authenticator._metadata, settings, dependencies)
+    return AuthenticatorHarness(harness.fake, found)
+
+
+def test_a_user_of_the_web_server_has_its_tags_and_is_nobody_else() -> None:
+    asked: list[WebQuestion] = []
+    harness = with_web_server(asked, Backend(BackendKind.HTTP, BackendKind.HTTP))
+    user = finished(harness.authenticator.authenticate("PLAIN", plain("u", "right"), ELSEWHERE))
+    assert isinstance(user, WebUser)
+    assert (user.name, user.tags, user.identity) == ("u", ("monitoring",), "\0http\0u")
+    with pytest.raises(Undecided) as undecided:
+        user.grants.permission("/")
+    finished(undecided.value.decide())
+    assert user.grants.permission("/") is not None
+    assert dict(asked[0].fields) == {
+        "username": "u", "vhost": "/", "ip": ELSEWHERE.host, "tags": "monitoring",
+    }  # fmt: skip
+    with pytest.raises(LoginRefused):
+        harness.authenticate("PLAIN", plain("u", "wrong"), HERE)
+
+
+def test_a_user_of_another_backend_stays_who_they_are_if_the_web_server_knows_them_too() -> None:
+    harness = with_web_server([], Backend(BackendKind.LDAP, BackendKind.HTTP))
+    user = finished(harness.authenticator.authenticate("PLAIN", plain("u", "right"), HERE))
+    assert isinstance(user, WebUser)
+    assert user.identity == "\0ldap\0u"
+    with pytest.raises(LoginRefused):
+        harness.authenticate("PLAIN", plain("u", "wrong"), HERE)
+
+
+def test_the_web_server_is_asked_for_the_name_of_a_certificate() -> None:
+    harness = with_web_server([], Backend(BackendKind.HTTP, BackendKind.HTTP))
+    assert harness.authenticate("EXTERNAL", b"", FakePeer(certificate_login="u")) == "u"
+    with pytest.raises(LoginRefused):
+        harness.authenticate("EXTERNAL", b"", FakePeer(certificate_login="empty"))
+    known = finished(harness.authenticator.authenticate("EXTERNAL", b"", FakePeer(local_user="u")))
+    assert not isinstance(known, WebUser)
 
 
 def test_an_unavailable_directory_refuses_logins_without_delaying_them() -> None:

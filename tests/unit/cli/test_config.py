@@ -69,7 +69,7 @@ def chosen(setting: Setting[object] | Family[object]) -> str:
     if isinstance(parse, OneOf):
         words = parse.choices
         return next((word for word in words if words[word] != setting.default), next(iter(words)))
-    for written in ("true", "false", "5", "20000", "0.5", "127.0.0.1:7", "$W5D16", "a # b"):
+    for written in ("true", "false", "5", "20000", "0.5", "127.0.0.1:7", "$W5D16", "a # b", "600"):
         try:
             if parse(written) != setting.default:
                 return written

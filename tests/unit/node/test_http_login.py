@@ -9,7 +9,8 @@ from aiohttp import web
 from warren.access.directory import DirectoryUnavailable
 from warren.limits import LDAP_CACHE_MS
 from warren.limits_access import HTTP_LOGIN_ANSWER_SIZE_MAX
-from warren.node.http_login import HttpLogin, HttpLoginSettings
+from warren.node.auth_server import AuthServer, AuthServerSettings
+from warren.node.http_login import HttpLogin
 
 
 class HandClock:
@@ -37,17 +38,21 @@ class Server:
         self.connections.add(request.transport)
         return web.Response(text=self.text, status=self.status, headers={"location": "/elsewhere"})
 
+    def login(self, url: str, **settings: object) -> HttpLogin:
+        server = AuthServer(AuthServerSettings(**settings))  # type: ignore[arg-type]
+        return HttpLogin(server, url, self.clock, cache_ttl_ms=LDAP_CACHE_MS)
+
     def run(self, work: Callable[[HttpLogin], Awaitable[None]], **settings: object) -> None:
-        """Run `work` with the login, whose settings are `settings`."""
+        """Run `work` with the login, whose server is asked with `settings`."""
 
         async def served() -> None:
             app = web.Application()
             app.router.add_route("*", "/auth/user", self.answer)
-            runner = web.AppRunner(app)
+            runner = web.AppRunner(app, shutdown_timeout=0.1)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
             url = f"http://127.0.0.1:{runner.addresses[0][1]}/auth/user"
-            login = HttpLogin(HttpLoginSettings(url=url, **settings), self.clock)  # type: ignore[arg-type]
+            login = self.login(url, **settings)
             try:
                 await work(login)
             finally:
@@ -63,21 +68,23 @@ def server() -> Server:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_allowed"),
+    ("text", "tags"),
     [
-        ("allow", True),
-        ("Allow\n", True),
-        ("allow administrator monitoring", True),
-        ("deny", False),
-        ("DENY", False),
-        ("deny the account is closed", False),
+        ("allow", ()),
+        ("Allow\n", ()),
+        ("allow administrator  monitoring administrator", ("administrator", "monitoring")),
+        ("deny", None),
+        ("DENY", None),
+        ("deny the account is closed", None),
     ],
 )
-def test_the_first_word_of_the_answer_decides(server: Server, text: str, is_allowed: bool) -> None:
+def test_the_first_word_of_the_answer_decides_and_the_others_are_tags(
+    server: Server, text: str, tags: tuple[str, ...] | None
+) -> None:
     server.text = text
 
     async def work(login: HttpLogin) -> None:
-        assert await login.is_right("alice", "secret") is is_allowed
+        assert await login.tags_of("alice", "secret") == tags
 
     server.run(work)
 
@@ -85,10 +92,14 @@ def test_the_first_word_of_the_answer_decides(server: Server, text: str, is_allo
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_name_and_password_are_sent_as_the_method_says(server: Server, method: str) -> None:
     async def work(login: HttpLogin) -> None:
-        assert await login.is_right("a&b", "p=q ü")
+        assert await login.tags_of("a&b", "p=q ü+%2F") == ()
+        assert await login.tags_of("CN=of a certificate", None) == ()
 
     server.run(work, method=method)
-    assert server.asked == [(method, {"username": "a&b", "password": "p=q ü"}, "/auth/user")]
+    assert server.asked == [
+        (method, {"username": "a&b", "password": "p=q ü+%2F"}, "/auth/user"),
+        (method, {"username": "CN=of a certificate"}, "/auth/user"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +119,7 @@ def test_another_answer_is_none(server: Server, status: int, text: str) -> None:
 
     async def work(login: HttpLogin) -> None:
         with pytest.raises(DirectoryUnavailable) as caught:
-            await login.is_right("alice", "secret")
+            await login.tags_of("alice", "secret")
         assert "secret" not in str(caught.value)
 
     server.run(work)
@@ -116,9 +127,9 @@ def test_another_answer_is_none(server: Server, status: int, text: str) -> None:
 
 def test_a_server_that_is_not_there_or_too_slow_gives_no_answer(server: Server) -> None:
     async def nobody(login: HttpLogin) -> None:
-        absent = HttpLogin(HttpLoginSettings(url="http://127.0.0.1:1/auth/user"), server.clock)
+        absent = server.login("http://127.0.0.1:1/auth/user")
         with pytest.raises(DirectoryUnavailable, match="ClientConnectorError"):
-            await absent.is_right("alice", "secret")
+            await absent.tags_of("alice", "secret")
         await absent.close()
 
     server.run(nobody)
@@ -132,33 +143,33 @@ def test_a_server_that_is_not_there_or_too_slow_gives_no_answer(server: Server) 
 
     async def waits(login: HttpLogin) -> None:
         with pytest.raises(DirectoryUnavailable, match="TimeoutError"):
-            await login.is_right("alice", "secret")
+            await login.tags_of("alice", "secret")
 
     server.run(waits, request_timeout_ms=50)
 
 
 def test_an_allowed_login_is_cached_and_a_refused_one_is_not(server: Server) -> None:
     async def work(login: HttpLogin) -> None:
-        assert await login.is_right("alice", "secret")
-        assert await login.is_right("alice", "secret")
+        assert await login.tags_of("alice", "secret") == ()
+        assert await login.tags_of("alice", "secret") == ()
         assert len(server.asked) == 1
         server.text = "deny"
-        assert not await login.is_right("alice", "wrong")
-        assert not await login.is_right("alice", "wrong")
+        assert await login.tags_of("alice", "wrong") is None
+        assert await login.tags_of("alice", "wrong") is None
         assert len(server.asked) == 3
-        assert await login.is_right("alice", "secret")
+        assert await login.tags_of("alice", "secret") == ()
         server.clock.at = LDAP_CACHE_MS
-        assert not await login.is_right("alice", "secret")
+        assert await login.tags_of("alice", "secret") is None
 
     server.run(work)
 
 
 def test_concurrent_logins_share_a_request_and_others_a_connection(server: Server) -> None:
     async def work(login: HttpLogin) -> None:
-        assert await asyncio.gather(*(login.is_right("alice", "secret") for _ in range(5))) == [True] * 5
+        assert await asyncio.gather(*(login.tags_of("alice", "secret") for _ in range(5))) == [()] * 5
         assert len(server.asked) == 1
         for name in ("bob", "carol", "dave"):
-            assert await login.is_right(name, "secret")
+            assert await login.tags_of(name, "secret") == ()
         assert len(server.asked) == 4
         assert len(server.connections) == 1
 

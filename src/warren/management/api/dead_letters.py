@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from aiohttp import web
 
-from warren.errors import AccessRefused
+from warren.errors import AccessRefused, Undecided
 from warren.limits import DEAD_LETTERS_EXAMINED_MAX, DEAD_LETTERS_PER_QUEUE_MAX, SCANNED_PER_TURN
 from warren.limits_http import (
     PEEKED_PER_REQUEST_MAX,
@@ -97,6 +97,8 @@ async def _reachable(request: web.Request, node: ManagedNode, vhost: str) -> lis
     def is_readable(queue: LocalQueue) -> bool:
         try:
             authorizer.check_read_queue(queue.name)
+        except Undecided:
+            raise
         except AccessRefused:
             return False
         return True

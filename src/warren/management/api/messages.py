@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 from aiohttp import web
 
-from warren.errors import AccessRefused, AmqpError, NotFound
+from warren.errors import AccessRefused, AmqpError, NotFound, Undecided
 from warren.limits import (
     NAME_SIZE_MAX,
 )
@@ -112,6 +112,8 @@ async def publish_message(request: web.Request, node: ManagedNode) -> web.Stream
         is_routed = await _publish_confirmed(
             context, compose_message(address, properties, body, node.now()), properties
         )
+    except Undecided:
+        raise
     except AmqpError as error:
         raise bad_request(f"{error.code} {error.reply_text}") from None
     except TimeoutError:
@@ -285,7 +287,9 @@ async def restored(queue: Q) -> Q:
 
 
 def _channel_error(error: AmqpError) -> RequestRefused:
-    """The error that a channel would be closed with, as an HTTP response."""
+    """The error that a channel would be closed with, as an HTTP response; an Undecided is raised again."""
+    if isinstance(error, Undecided):
+        raise error
     if isinstance(error, AccessRefused):
         return RequestRefused(error_reply(401, "not_authorised", error.reply_text))
     if isinstance(error, NotFound):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Required, TypedDict
 
 from aiohttp import web
 
-from warren.errors import AccessRefused, NotFound
+from warren.errors import AccessRefused, NotFound, Undecided
 from warren.limits import (
     NAME_SIZE_MAX,
     STAGED_COMMIT_S,
@@ -324,9 +324,13 @@ def _check_owned(
 def _check_may_write(context: RequestContext, query: str) -> None:
     """Raise RequestRefused, also for an empty commit, if the user may not write to any exchange."""
     for name in context.services.vhost.router.exchanges:
-        with suppress(AccessRefused):
+        try:
             context.requester.authorizer.check_write_exchange(name)
-            return
+        except Undecided:
+            raise
+        except AccessRefused:
+            continue
+        return
     raise _not_of(context, query)
 
 
@@ -435,6 +439,8 @@ def _check_exchange(context: RequestContext, name: str) -> None:
     """Raise unless the user may write to the exchange `name`; routing keys are checked separately."""
     try:
         context.requester.authorizer.check_write_exchange(name)
+    except Undecided:
+        raise
     except AccessRefused as error:
         raise RequestRefused(error_reply(403, "forbidden", error.reply_text)) from None
     if name not in context.services.vhost.router.exchanges:

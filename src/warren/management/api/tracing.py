@@ -7,7 +7,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 
 from aiohttp import web
 
-from warren.errors import AmqpError
+from warren.errors import AmqpError, Undecided
 from warren.limits import MESSAGE_SIZE_MAX, NAME_SIZE_MAX, TRACED_MISSES_MAX
 from warren.management.api.messages import properties_of
 from warren.management.deprecated_fields import deprecate, with_deprecated
@@ -77,6 +77,8 @@ def _refusal(check: Callable[[], object]) -> list[str]:
     """The error with which a publish would be refused, in a list; empty if `check` accepts it."""
     try:
         check()
+    except Undecided:
+        raise
     except AmqpError as error:
         return [f"{error.code} {error.reply_text}"]
     return []

@@ -6,7 +6,8 @@ from typing import Any
 
 from warren import limits
 from warren.access.grants import TokenUser
-from warren.errors import AccessRefused, AmqpError, ChannelException, NotFound, PreconditionFailed
+from warren.errors import AccessRefused, AmqpError, ChannelException, NotFound, PreconditionFailed, Undecided
+from warren.model.decided import decided
 from warren.model.names import ExchangeName, QueueName
 from warren.queues.stream import StreamQueue
 from warren.session.any_connection import AnyConnection
@@ -68,9 +69,9 @@ class StreamCommandHandler:
         self._handshake = handshake
         self._advertised_address = stream_server.settings.advertised_address(handshake.peer)
         self.publishers = StreamPublishers(services.vhost, outbox, stream_server.counts, resume)
-        self.subscriptions = StreamSubscriptions(stream_server, outbox, connection.owner.serial, has_asked)
         stream_settings = stream_server.settings
         self.publishers.limit(stream_settings.unconfirmed_max, stream_settings.unblocking_min)
+        self.subscriptions = StreamSubscriptions(stream_server, outbox, connection.owner.serial, has_asked)
         # The streams it publishes to or subscribes to: the client is notified when one is deleted.
         self._watched: dict[StreamQueue, None] = {}
         # Names of deleted streams that are not notified yet: the answer to Delete comes first.
@@ -130,11 +131,11 @@ class StreamCommandHandler:
         refusal_check = self.services.refusal_check
         index = refusal_check.index
         try:
-            return await handler(self, command)
+            return await decided(lambda: handler(self, command))
         except (CommandRefused, ChannelException) as refusal:
             if not await refusal_check.is_refuted(_as_error(refusal), index):
                 raise
-        return await handler(self, command)
+        return await decided(lambda: handler(self, command))
 
     def close(self) -> None:
         """Release the resources of the connection."""
@@ -287,6 +288,8 @@ class StreamCommandHandler:
         for name in dict.fromkeys(streams):
             try:
                 address = self._address_of(name)
+            except Undecided:
+                raise
             except AccessRefused:
                 placements.append(Placement(name, ResponseCode.ACCESS_REFUSED, -1, ()))
                 continue

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from math import inf
 
 from warren import limits
 from warren.errors import AccessRefused, AmqpError, InternalError, NotFound, ResourceError
 from warren.metadata.records import BindingRecord
 from warren.model.arguments import STREAM
+from warren.model.decided import decided
 from warren.model.message import BODY_END, NO_PROPERTIES, encode_address, new_message
 from warren.model.names import stripped
 from warren.queues.capabilities import declared_queue, stream_queue
@@ -142,14 +144,16 @@ class StreamAdmin:
             exchange = methods.ExchangeDeclare(
                 exchange=name, type="direct", durable=True, arguments={_SUPER: True}
             )
-            await self._services.exchange_service.declare_exchange(self._requester, exchange)
+            exchange_service, requester = self._services.exchange_service, self._requester
+            # Here, and not where every command is tried again, so that no stream is deleted in between.
+            await decided(partial(exchange_service.declare_exchange, requester, exchange))
             for number, (partition, key) in enumerate(zip(partitions, keys, strict=True)):
                 await self.create(partition, arguments)
                 made.append(partition)
                 bind = methods.QueueBind(
                     queue=partition, exchange=name, routing_key=key, arguments={_ORDER: number}
                 )
-                await self._services.exchange_service.bind_queue(self._requester, bind)
+                await decided(partial(exchange_service.bind_queue, requester, bind))
         except (AmqpError, CommandRefused):
             await self._remove(name, made)
             raise
