@@ -8,7 +8,6 @@
 3. What is allowed is cached for a while, under a keyed digest of the password.
 """
 
-import asyncio
 import logging
 
 from warren.access.credential_cache import KEY_SIZE, CredentialCache
@@ -18,6 +17,7 @@ from warren.limits_access import HTTP_LOGIN_WAITING_MAX
 from warren.node.auth_server import AuthServer
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
+from warren.runtime.shared_tasks import SharedTasks
 
 logger = logging.getLogger("warren.login")
 
@@ -35,7 +35,7 @@ class HttpLogin:
         self._clock = clock
         self._cache: CredentialCache[tuple[str, ...]] = CredentialCache(random_bytes(KEY_SIZE), cache_ttl_ms)
         # Logins in progress by digest.
-        self._under_way: dict[bytes, asyncio.Task[Tags]] = {}
+        self._logins: SharedTasks[bytes, Tags] = SharedTasks(HTTP_LOGIN_WAITING_MAX)
 
     async def tags_of(self, name: str, password: str | None) -> Tags:
         """The tags of `name` if the server allows it with `password`, or by a certificate without one.
@@ -47,31 +47,17 @@ class HttpLogin:
         known = self._cache.get(name, digest, self._clock.now())
         if known is not None:
             return known
-        task = self._under_way.get(digest)
-        if task is None:
-            if len(self._under_way) >= HTTP_LOGIN_WAITING_MAX:
-                raise ResourceError("too many logins are waiting for the web server")
-            task = asyncio.get_running_loop().create_task(self._asked(fields))
-            self._under_way[digest] = task
-            task.add_done_callback(lambda done: self._forget(digest, done))
-        tags = await asyncio.shield(task)
+        if self._logins.is_full_for(digest):
+            raise ResourceError("too many logins are waiting for the web server")
+        tags = await self._logins.result(digest, lambda: self._asked(fields))
         if tags is not None:
             self._cache.put(name, digest, tags, self._clock.now())
         return tags
 
     async def close(self) -> None:
         """Cancel the logins in progress, and close the connections."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._logins.close()
         await self._server.close()
-
-    def _forget(self, digest: bytes, done: "asyncio.Task[Tags]") -> None:
-        del self._under_way[digest]
-        if not done.cancelled():
-            # No caller may be left waiting for it.
-            done.exception()
 
     async def _asked(self, fields: list[tuple[str, str]]) -> Tags:
         answer = await self._server.answer(self._url, fields)

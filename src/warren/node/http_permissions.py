@@ -7,7 +7,6 @@
 3. What is allowed is cached for a while; refusals and failures are not.
 """
 
-import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -15,6 +14,7 @@ from warren.access.web_grants import WebDecision, WebQuestion, WebQuestionKind
 from warren.limits_access import WEB_DECISIONS_CACHED_MAX, WEB_QUESTIONS_WAITING_MAX
 from warren.node.auth_server import AuthServer, NoAnswer
 from warren.runtime.clock import Clock
+from warren.runtime.shared_tasks import SharedTasks
 
 logger = logging.getLogger("warren.login")
 
@@ -42,28 +42,20 @@ class HttpPermissions:
         self._discloses_reasons = discloses_reasons
         # What is allowed, with the time until which it is; the oldest is first.
         self._allowed: dict[WebQuestion, int] = {}
-        self._under_way: dict[WebQuestion, asyncio.Task[WebDecision]] = {}
+        self._questions: SharedTasks[WebQuestion, WebDecision] = SharedTasks(WEB_QUESTIONS_WAITING_MAX)
 
     async def decide(self, question: WebQuestion) -> WebDecision:
         """The answer to `question`; a server that gives none refuses."""
         allowed_until = self._allowed.get(question)
         if allowed_until is not None and self._clock.now() < allowed_until:
             return WebDecision(True)
-        task = self._under_way.get(question)
-        if task is None:
-            if len(self._under_way) >= WEB_QUESTIONS_WAITING_MAX:
-                return _failure("too many questions are waiting for it")
-            task = asyncio.get_running_loop().create_task(self._asked(question))
-            self._under_way[question] = task
-            task.add_done_callback(lambda _: self._under_way.pop(question))
-        return await asyncio.shield(task)
+        if self._questions.is_full_for(question):
+            return _failure("too many questions are waiting for it")
+        return await self._questions.result(question, lambda: self._asked(question))
 
     async def close(self) -> None:
         """Cancel the questions that wait, and close the connections."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._questions.close()
         await self._server.close()
 
     async def _asked(self, question: WebQuestion) -> WebDecision:

@@ -37,6 +37,7 @@ from warren.limits import (
 from warren.node.ldap_connection import LdapConnection, LdapConnectionLost, LdapServer
 from warren.runtime.clock import Clock
 from warren.runtime.randomness import random_bytes
+from warren.runtime.shared_tasks import SharedTasks
 from warren.wire import ldap
 from warren.wire.ldap import EqualityFilter
 
@@ -84,7 +85,7 @@ class LdapDirectory:
             random_bytes(KEY_SIZE), settings.cache_ttl_ms
         )
         # Logins in progress by digest: concurrent logins with the same credentials share one result.
-        self._under_way: dict[bytes, asyncio.Task[DirectoryEntry]] = {}
+        self._logins: SharedTasks[bytes, DirectoryEntry] = SharedTasks(LDAP_WAITING_MAX)
         self._connections = _ConnectionPool(settings)
 
     async def find(self, name: str, password: str) -> DirectoryEntry:
@@ -95,30 +96,16 @@ class LdapDirectory:
         known = self._cache.get(name, digest, self._clock.now())
         if known is not None:
             return known
-        task = self._under_way.get(digest)
-        if task is None:
-            if len(self._under_way) >= LDAP_WAITING_MAX:
-                raise ResourceError("too many logins are waiting for LDAP")
-            task = asyncio.get_running_loop().create_task(self._found(name, password))
-            self._under_way[digest] = task
-            task.add_done_callback(lambda done: self._forget(digest, done))
-        person = await asyncio.shield(task)
+        if self._logins.is_full_for(digest):
+            raise ResourceError("too many logins are waiting for LDAP")
+        person = await self._logins.result(digest, lambda: self._found(name, password))
         self._cache.put(name, digest, person, self._clock.now())
         return person
 
     async def close(self) -> None:
         """Cancel the logins in progress, and close the connections."""
-        tasks = list(self._under_way.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._logins.close()
         self._connections.close()
-
-    def _forget(self, digest: bytes, done: "asyncio.Task[DirectoryEntry]") -> None:
-        del self._under_way[digest]
-        if not done.cancelled():
-            # No caller may be left waiting for it.
-            done.exception()
 
     async def _found(self, name: str, password: str) -> DirectoryEntry:
         timeout_ms = self._settings.timeout_ms
