@@ -124,3 +124,35 @@ def test_a_member_that_is_down_is_shown_and_can_be_deleted(cluster: WarrenCluste
         [f"warren: refused: node '{C}' is down: start it first, or choose another one"],
     )
     cluster.start("c")
+
+
+@pytest.mark.timeout(120)
+def test_a_queue_that_is_declared_while_a_node_is_down_has_a_replica_there_when_it_is_back(
+    cluster: WarrenCluster,
+) -> None:
+    cluster.kill("c")
+    cluster.wait(lambda: not cluster.sees(cluster.nodes["a"], cluster.nodes["c"]), "c is down")
+    arguments = {"x-queue-type": "quorum", "x-quorum-initial-group-size": 3}
+    body = {"durable": True, "arguments": arguments}
+    assert cluster.ask("a", "PUT", "/api/queues/%2F/early", body)[0] == 201
+    assert await_members(cluster, "early", A, B, C)["online"] == [A, B]
+    message = {"properties": {"delivery_mode": 2}, "routing_key": "early", "payload": "m"}
+    body = message | {"payload_encoding": "string"}
+    assert cluster.ask("b", "POST", "/api/exchanges/%2F/amq.default/publish", body)[1] == {"routed": True}
+    cluster.start("c")
+
+    def votes_on_c() -> bool:
+        rows = [row.split() for row in queues(cluster, "b", "quorum_status", "early").lines[1:]]
+        return any(row[:3] == [C, "follower", "voter"] for row in rows)
+
+    cluster.wait(votes_on_c, "the replica on c votes")
+    # One of the first two may be lost now.
+    cluster.kill("a")
+    cluster.wait(lambda: _ready(cluster, "c", "early") == 1, "the message is there without a")
+    cluster.start("a")
+
+
+def _ready(cluster: WarrenCluster, node: str, queue: str) -> int | None:
+    """The ready messages of a queue whose leader has answered `node`; None if it has none."""
+    shown = cluster.ask(node, "GET", f"/api/queues/%2F/{queue}?msg_rates_age=0")[1]
+    return shown.get("messages_ready") if shown.get("leader") in (B, C) else None

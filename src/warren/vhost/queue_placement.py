@@ -1,7 +1,9 @@
 """Chooses the members of the cluster that are to have replicas of a new quorum queue.
 
 The one that leads first is its home, which the locators choose (`queue_home`). The others are those with the
-fewest replicas, among the members that are up and not drained.
+fewest replicas, first among the members that are up and not drained. Members that are drained or down come
+last: a queue that is declared while a node is restarted has as many replicas as any other when that node is
+back.
 """
 
 from msgspec.structs import replace
@@ -20,8 +22,8 @@ def queue_members(
 ) -> tuple[int, ...]:
     """The ids of the members that are to have replicas of the new queue of `command`, `leader` first.
 
-    There are as many as its arguments say, else `group_size`, as far as the cluster has them. Empty if only
-    the leader is to have one, and if it is not a quorum queue.
+    There are as many as its arguments say, else `group_size`, as far as the cluster has them and most of
+    them are up. Empty if only the leader is to have one, and if it is not a quorum queue.
     """
     members = metadata.members.by_id
     if len(members) <= 1 or not command.arguments or queue_kind(command.arguments) != QUORUM:
@@ -29,11 +31,14 @@ def queue_members(
     wanted = command.arguments.get(_GROUP_SIZE, group_size)
     assert isinstance(wanted, int), f"{_GROUP_SIZE} was not checked: {wanted!r}"
 
-    def fewest_first(member: MemberRecord) -> tuple[int, int]:
-        return metadata.replicas.get(member.id, 0), member.id
+    def order(member: MemberRecord) -> tuple[bool, bool, int, int]:
+        return not member.takes_queues, not member.is_up, metadata.replicas.get(member.id, 0), member.id
 
-    possible = [member for member in members.values() if member.takes_queues and member.id != leader]
-    others = sorted(possible, key=fewest_first)[: min(wanted, QUEUE_MEMBERS_MAX) - 1]
+    others = sorted((member for member in members.values() if member.id != leader), key=order)
+    others = others[: min(wanted, QUEUE_MEMBERS_MAX) - 1]
+    # The group begins with a majority: the leader and those of the others that are up.
+    up_count = 1 + sum(member.is_up for member in others)
+    others = others[: 2 * up_count - 2]
     return (leader, *(member.id for member in others)) if others else ()
 
 

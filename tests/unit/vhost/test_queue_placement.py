@@ -77,13 +77,41 @@ def test_a_queue_has_a_bounded_number_of_members() -> None:
     assert len(chosen(metadata, arguments={**QUORUM, SIZE: 2**40})) == QUEUE_MEMBERS_MAX
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [MemberDown(id=2, incarnation=1), SetMemberDraining(id=2, is_draining=True), RemoveMember(id=2)],
-)
-def test_a_member_that_is_down_or_drained_gets_no_replica(gone: MetadataCommand) -> None:
-    cluster = Cluster()
+DOWN, DRAINED = MemberDown(id=2, incarnation=1), SetMemberDraining(id=2, is_draining=True)
+
+
+@pytest.mark.parametrize("gone", [DOWN, DRAINED])
+def test_a_member_that_is_down_or_drained_gets_a_replica_if_the_others_are_too_few(
+    gone: MetadataCommand,
+) -> None:
+    cluster = Cluster(count=4)
     cluster.apply(gone)
+    for _ in range(3):
+        declare(cluster, 3, 4)
+    assert chosen(cluster.metadata, 3) == (3, 1, 4)
+    assert chosen(cluster.metadata, 3, group_size=4) == (3, 1, 4, 2)
+
+
+def test_a_member_that_is_drained_is_chosen_before_one_that_is_down() -> None:
+    cluster = Cluster()
+    cluster.apply(DOWN)
+    cluster.apply(SetMemberDraining(id=3, is_draining=True))
+    assert chosen(cluster.metadata, group_size=2) == (1, 3)
+    assert chosen(cluster.metadata) == (1, 3, 2)
+
+
+def test_fewer_members_are_down_than_up() -> None:
+    cluster = Cluster(count=5)
+    for id in (2, 3, 4):
+        cluster.apply(MemberDown(id=id, incarnation=1))
+    assert chosen(cluster.metadata, group_size=5) == (1, 5, 2)
+    cluster.apply(MemberDown(id=5, incarnation=1))
+    assert chosen(cluster.metadata, group_size=5) == ()
+
+
+def test_a_former_member_gets_no_replica() -> None:
+    cluster = Cluster()
+    cluster.apply(RemoveMember(id=2))
     assert chosen(cluster.metadata, 3) == (3, 1)
 
 
@@ -91,13 +119,6 @@ def test_the_node_of_the_client_leads_also_while_it_is_drained() -> None:
     cluster = Cluster()
     cluster.apply(SetMemberDraining(id=1, is_draining=True))
     assert chosen(cluster.metadata, 1) == (1, 2, 3)
-
-
-def test_a_queue_is_with_its_leader_alone_if_nobody_else_can_be_chosen() -> None:
-    cluster = Cluster()
-    for id in (2, 3):
-        cluster.apply(SetMemberDraining(id=id, is_draining=True))
-    assert chosen(cluster.metadata) == ()
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "classic"}, {"x-queue-type": "stream"}])
