@@ -176,8 +176,8 @@ def warren(
 
 
 @contextlib.contextmanager
-def warren_cluster(executable: Path, count: int) -> Iterator[list[Broker]]:
-    """Start `count` nodes of `warren serve` as one cluster."""
+def warren_cluster(executable: Path, count: int, *, http: int = 0) -> Iterator[list[Broker]]:
+    """Start `count` nodes of `warren serve` as one cluster; `http` is the port of the first one's API."""
     ports = [free_port() for _ in range(count)]
     names = [f"bench{number}@localhost" for number in range(count)]
     discovery = {
@@ -188,9 +188,12 @@ def warren_cluster(executable: Path, count: int) -> Iterator[list[Broker]]:
     for number, (name, port) in enumerate(zip(names, ports, strict=True), start=1):
         discovery[f"WARREN_CLUSTER_FORMATION_CLASSIC_CONFIG_NODES_{number}"] = f"{name}:{port}"
     nodes = [
-        _warren(executable, discovery, "--node-name", name, "--cluster-port", str(port))
-        for name, port in zip(names, ports, strict=True)
-    ]
+        _warren(
+            executable, discovery, "--node-name", name, "--cluster-port", str(port),
+            http=(0 if number else http, 0),
+        )
+        for number, (name, port) in enumerate(zip(names, ports, strict=True))
+    ]  # fmt: skip
     try:
         for node in nodes:
             node.start()
