@@ -188,6 +188,10 @@ class NotLeading(InternalError):
     """541: the leader of a quorum queue has changed, or nobody leads it: the next one has to be asked."""
 
 
+class LeaderTimeout(InternalError):
+    """541: nobody has led a quorum queue, or its leader has not answered, for too long."""
+
+
 class MetadataTimeout(InternalError):
     """541: no majority of the members of the cluster has agreed on something in time."""
 

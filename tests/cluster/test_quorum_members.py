@@ -48,6 +48,17 @@ def await_members(cluster: WarrenCluster, queue: str, *nodes: str) -> dict[str, 
     return shown()[0]
 
 
+def await_voters(cluster: WarrenCluster, queue: str, *nodes: str) -> None:
+    """Wait until these nodes have the replicas of a queue, which all vote, and one of which leads."""
+
+    def voters() -> list[str]:
+        rows = [row.split() for row in queues(cluster, "b", "quorum_status", queue).lines[1:]]
+        has_leader = any(row[1] == "leader" for row in rows)
+        return [row[0] for row in rows if row[2:3] == ["voter"]] if has_leader else []
+
+    cluster.wait(lambda: voters() == [*nodes], f"voters of {queue}")
+
+
 @pytest.mark.timeout(120)
 def test_members_are_added_and_deleted_at_any_node(cluster: WarrenCluster) -> None:
     assert queues(cluster, "c", "add_member", "on-a", B).status == PASSED
@@ -108,22 +119,48 @@ def test_leaders_are_counted_by_node(cluster: WarrenCluster) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_member_that_is_down_is_shown_and_can_be_deleted(cluster: WarrenCluster) -> None:
+    assert queues(cluster, "a", "add_member", "on-a", B).status == PASSED
     assert queues(cluster, "a", "grow", C, "all").status == PASSED
-    await_members(cluster, "on-a", A, C)
+    await_voters(cluster, "on-a", A, B, C)
+    await_voters(cluster, "on-b", B, C)
     cluster.kill("c")
     cluster.wait(lambda: not cluster.sees(cluster.nodes["a"], cluster.nodes["c"]), "c is down")
-    found = await_members(cluster, "on-a", A, C)
-    assert found["online"] == [A]
+    found = await_members(cluster, "on-a", A, B, C)
+    assert found["online"] == [A, B]
     rows = queues(cluster, "b", "quorum_status", "on-a").lines
-    assert rows[-1].split() == [C, "nodedown"]
+    assert [C, "nodedown"] in [row.split() for row in rows]
     assert queues(cluster, "a", "delete_member", "on-a", C).status == PASSED
-    await_members(cluster, "on-a", A)
+    await_members(cluster, "on-a", A, B)
     answer = queues(cluster, "a", "add_member", "on-a", C)
     assert (answer.status, answer.lines) == (
         REFUSED,
         [f"warren: refused: node '{C}' is down: start it first, or choose another one"],
     )
     cluster.start("c")
+
+
+@pytest.mark.timeout(120)
+def test_without_a_majority_no_member_is_deleted_and_the_queue_can_be(cluster: WarrenCluster) -> None:
+    """Its replicas could not agree on the former, and nobody would lead it any more when the node is back."""
+    assert queues(cluster, "a", "add_member", "on-a", C).status == PASSED
+    assert queues(cluster, "a", "add_member", "on-b", C).status == PASSED
+    await_voters(cluster, "on-a", A, C)
+    await_voters(cluster, "on-b", B, C)
+    cluster.kill("c")
+    cluster.wait(lambda: not cluster.sees(cluster.nodes["a"], cluster.nodes["c"]), "c is down")
+    reason = (
+        "the replicas of queue 'on-a' have no majority to agree on it: first start one of the nodes that are "
+        f"down, which are {C}"
+    )
+    answer = queues(cluster, "b", "delete_member", "on-a", C)
+    assert (answer.status, answer.lines) == (REFUSED, [f"warren: refused: {reason}"])
+    answer = queues(cluster, "b", "shrink", C, "--queue-pattern", "^on-a$")
+    assert reason in answer.lines[1]
+    await_members(cluster, "on-a", A, C)
+    assert cluster.ask("b", "DELETE", "/api/queues/%2F/on-a")[0] == 204
+    assert cluster.ask("a", "GET", "/api/queues/%2F/on-a")[0] == 404
+    cluster.start("c")
+    await_voters(cluster, "on-b", B, C)
 
 
 @pytest.mark.timeout(120)
@@ -141,11 +178,7 @@ def test_a_queue_that_is_declared_while_a_node_is_down_has_a_replica_there_when_
     assert cluster.ask("b", "POST", "/api/exchanges/%2F/amq.default/publish", body)[1] == {"routed": True}
     cluster.start("c")
 
-    def votes_on_c() -> bool:
-        rows = [row.split() for row in queues(cluster, "b", "quorum_status", "early").lines[1:]]
-        return any(row[:3] == [C, "follower", "voter"] for row in rows)
-
-    cluster.wait(votes_on_c, "the replica on c votes")
+    await_voters(cluster, "early", A, B, C)
     # One of the first two may be lost now.
     cluster.kill("a")
     cluster.wait(lambda: _ready(cluster, "c", "early") == 1, "the message is there without a")

@@ -16,6 +16,7 @@ from warren.errors import (
     AccessRefused,
     HomeDown,
     InternalError,
+    LeaderTimeout,
     MetadataTimeout,
     NotFound,
     PreconditionFailed,
@@ -205,7 +206,11 @@ class QueueService(Generic[Q]):
         live = self._topology.queues.get(name)
         if live is None:
             return 0
-        counts = live.counts() if live.is_down else await self._counts_of(name, live)
+        try:
+            counts = live.counts() if live.is_down else await self._counts_of(name, live)
+        except LeaderTimeout:
+            # As in RabbitMQ, a queue is deleted that has lost the majority of its replicas.
+            counts = live.counts()
         if counts is None:
             return 0
         await self._proposals.propose(DeleteQueue(vhost=self._vhost, name=name), user)

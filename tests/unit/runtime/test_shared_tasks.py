@@ -1,3 +1,5 @@
+"""Tasks that callers share by a key."""
+
 import asyncio
 
 import pytest

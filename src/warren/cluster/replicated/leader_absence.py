@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from warren.client.answer import Answer
-from warren.errors import InternalError
+from warren.errors import LeaderTimeout
 from warren.model.turn import Turn
 
 # How often it is checked who has waited for too long (ms).
@@ -35,14 +35,14 @@ class LeaderAbsence:
         self._is_timed = False
 
     def change(self, until: int, text: str) -> Answer[None]:
-        """Complete when the leader has changed; InternalError with `text` at `until` (ms)."""
+        """Complete when the leader has changed; LeaderTimeout with `text` at `until` (ms)."""
         answer: Answer[None] = Answer()
         self._waiting.append(answer)
         self.bound(answer, until, text)
         return answer
 
     def bound(self, answer: "Bounded", until: int, text: str) -> None:
-        """Have `answer` fail with `text` at `until` (ms), unless it is completed."""
+        """Have `answer` fail with LeaderTimeout and `text` at `until` (ms), unless it is completed."""
         self._answers[answer] = until, text
         self._check_later()
 
@@ -73,6 +73,6 @@ class LeaderAbsence:
                 del self._answers[answer]
             elif until <= now:
                 del self._answers[answer]
-                answer.fail(InternalError(text))
+                answer.fail(LeaderTimeout(text))
         self._waiting = [answer for answer in self._waiting if not answer.is_done]
         self._check_later()

@@ -9,7 +9,7 @@ from aiohttp import web
 from warren.cluster.membership.leader_balance import leader_transfers
 from warren.limits import IMPORTED_AT_ONCE, NAMES_PER_TURN
 from warren.limits_cluster import GROUP_CHANGES_MAX
-from warren.management.api.replication import LAST_MEMBER, node_named, running_node
+from warren.management.api.replication import node_named, refusal_of_deletion, running_node
 from warren.management.listing import next_turn, pieces_of
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_all
@@ -77,7 +77,10 @@ async def grow(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=ShrinkBody, response=list[MemberChangeShape])
 async def shrink(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Remove the replicas of quorum queues from a node, except of those that have no other one."""
+    """Remove the replicas of quorum queues from a node, except of those that have no other one.
+
+    Those stay, too, of queues that could not agree on it since most of their replicas are down.
+    """
     fields = await read_fields(request)
     id = node_named(node, request.match_info["node"])
     chosen = [] if id is None else await _chosen(request, node, fields)
@@ -135,10 +138,12 @@ async def _change(
     """Have the members of `queues` changed, some at a time; return what became of each."""
     results: list[MemberChangeShape] = []
     for piece in pieces_of(queues, IMPORTED_AT_ONCE):
-        replies = iter(await propose_all(node, _commands(piece, added, removed)))
-        for one in piece:
+        refusals = [refusal_of_deletion(node, one.record) if removed else "" for one in piece]
+        changed = [one for one, refusal in zip(piece, refusals, strict=True) if not refusal]
+        replies = iter(await propose_all(node, _commands(changed, added, removed)))
+        for one, refusal in zip(piece, refusals, strict=True):
             size = len(one.record.replicas)
-            result = LAST_MEMBER.format(one.record.name) if _is_last(one, removed) else _result(next(replies))
+            result = refusal or _result(next(replies))
             if result == _OK:
                 size += 1 if added else -1
             results.append({"vhost": one.vhost, "name": one.record.name, "size": size, "result": result})
@@ -147,18 +152,13 @@ async def _change(
 
 def _commands(queues: Sequence[IndexedQueue], added: int, removed: int) -> Iterator[ChangeQueueMembers]:
     for one in queues:
-        if not _is_last(one, removed):
-            yield ChangeQueueMembers(
-                vhost=one.vhost,
-                queue=one.record.name,
-                number=one.record.number,
-                added=(added,) if added else (),
-                removed=(removed,) if removed else (),
-            )
-
-
-def _is_last(one: IndexedQueue, removed: int) -> bool:
-    return bool(removed) and len(one.record.replicas) == 1
+        yield ChangeQueueMembers(
+            vhost=one.vhost,
+            queue=one.record.name,
+            number=one.record.number,
+            added=(added,) if added else (),
+            removed=(removed,) if removed else (),
+        )
 
 
 def _result(found: Reply | BaseException) -> str:

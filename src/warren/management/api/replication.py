@@ -85,20 +85,39 @@ async def add_replica(request: web.Request, node: ManagedNode) -> web.StreamResp
 
 @documented(body=ReplicaBody)
 async def delete_replica(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Delete a replica of a quorum queue, except the last one; a node without one is no error."""
+    """Delete a replica of a quorum queue, except the last one; a node without one is no error.
+
+    Refused while most nodes with a replica are down: the others could not agree that it is deleted.
+    """
     vhost, record, name = await _asked(request, node)
     id = node_named(node, name)
     if id is not None and record.replica_on(id):
-        if len(record.replicas) == 1:
-            raise bad_request("last_node", message=LAST_MEMBER.format(record.name))
+        refusal = refusal_of_deletion(node, record)
+        if refusal:
+            raise bad_request("last_node" if len(record.replicas) == 1 else "no_majority", message=refusal)
         await change_members(node, vhost, record, removed=id)
     return done()
 
 
-LAST_MEMBER = (
-    "queue '{}' has no replica on another node: add one there first, with 'warren queues add-member', or "
-    "delete the queue"
-)
+def refusal_of_deletion(node: ManagedNode, record: QueueRecord) -> str:
+    """Why no replica of a queue can be deleted now; empty if one can be.
+
+    A change of the voters is agreed on by those that vote before it. If they could not, nobody would lead the
+    queue any more, also when the nodes are back: those would have no replica then.
+    """
+    down = [member.node for member in record.replicas if not node.is_up(member.node)]
+    if len(record.replicas) == 1:
+        return (
+            f"queue '{record.name}' has no replica on another node: add one there first, with 'warren queues "
+            "add-member', or delete the queue"
+        )
+    if 2 * len(down) >= len(record.replicas):
+        names = ", ".join(sorted(node.name_of(id) for id in down))
+        return (
+            f"the replicas of queue '{record.name}' have no majority to agree on it: first start one of the "
+            f"nodes that are down, which are {names}"
+        )
+    return ""
 
 
 async def change_members(
