@@ -1,6 +1,7 @@
 """The members of quorum queues of three processes are changed by the commands of `rabbitmq-queues`."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,8 @@ def test_without_a_majority_no_member_is_deleted_and_the_queue_can_be(cluster: W
     answer = queues(cluster, "b", "shrink", C, "--queue-pattern", "^on-a$")
     assert reason in answer.lines[1]
     await_members(cluster, "on-a", A, C)
+    for path in ("/api/queues?sort=state", "/api/queues?columns=name,state", "/api/queues"):
+        cluster.wait(partial(_are_in_minority, cluster, path), f"nobody leads in {path}")
     assert cluster.ask("b", "DELETE", "/api/queues/%2F/on-a")[0] == 204
     assert cluster.ask("a", "GET", "/api/queues/%2F/on-a")[0] == 404
     cluster.start("c")
@@ -183,6 +186,11 @@ def test_a_queue_that_is_declared_while_a_node_is_down_has_a_replica_there_when_
     cluster.kill("a")
     cluster.wait(lambda: _ready(cluster, "c", "early") == 1, "the message is there without a")
     cluster.start("a")
+
+
+def _are_in_minority(cluster: WarrenCluster, path: str) -> bool:
+    shown = {row["name"]: row["state"] for row in cluster.ask("b", "GET", path)[1]}
+    return shown == {"on-a": "minority", "on-b": "minority"}
 
 
 def _ready(cluster: WarrenCluster, node: str, queue: str) -> int | None:

@@ -10,7 +10,13 @@ from typing import Any
 from warren.management.listing import Column, sort_value
 from warren.management.managed_node import ManagedNode
 from warren.management.queue_index import IndexedQueue, live_queues
-from warren.management.views.queues import MEMORY, NOT_OF_QUORUM, idle_since, utilisation
+from warren.management.views.queues import (
+    MEMORY,
+    NOT_OF_QUORUM,
+    idle_since,
+    state_without_leader,
+    utilisation,
+)
 from warren.metadata.definitions import json_value
 from warren.metadata.policies import Policy
 from warren.metrics.sampler import LENGTHS, QUEUE_COLUMNS, queue_row, series_of
@@ -97,10 +103,15 @@ def _states(
         return ["running" if one.vhost in homes else "down" for one in named]
     up = {member.id for member in node.metadata.members.by_id.values() if member.is_up}
     own = node.cluster.own_id
-    return [
-        "running" if (one.vhost in homes if home == own else home in up) else "down"
-        for one, home in zip(named, map(node.home_of, (one.record for one in named)), strict=True)
-    ]
+
+    def state(one: IndexedQueue) -> str:
+        record = one.record
+        if record.members and node.groups.leader_of(record) is None:
+            return state_without_leader(node, record)
+        home = node.home_of(record)
+        return "running" if (one.vhost in homes if home == own else home in up) else "down"
+
+    return [state(one) for one in named]
 
 
 def _of_lives(homes: Mapping[str, dict[str, VhostQueue]], read: _Read) -> Column[IndexedQueue]:

@@ -138,7 +138,7 @@ def queue_view(node: ManagedNode, named: IndexedQueue, ranges: SampleRanges) -> 
         "policy": policies[0].name if policies[0] else None,
         "recoverable_slaves": None,
         **no_reductions(ranges.data_rates),
-        "state": "down" if live.is_down else "running",
+        "state": _state(node, record, live),
         **with_rates(LENGTHS, row[:_LENGTHS_COUNT], (series, ranges.time), ranges.lengths),
     }
     if by_priority := live.ready_by_priority:
@@ -223,7 +223,20 @@ def is_home_down(node: ManagedNode, record: QueueRecord) -> bool:
 
 def down_queue_view(node: ManagedNode, named: IndexedQueue) -> JsonObject:
     """A queue whose home is not there as JSON, as RabbitMQ 3.10.8 lists it."""
-    return _declared(node, named) | {"state": "down"}
+    return _declared(node, named) | {"state": state_without_leader(node, named.record)}
+
+
+def _state(node: ManagedNode, record: QueueRecord, live: VhostQueue) -> str:
+    if live.is_down:
+        return "down"
+    is_led = not record.members or node.groups.leader_of(record) is not None
+    return "running" if is_led else state_without_leader(node, record)
+
+
+def state_without_leader(node: ManagedNode, record: QueueRecord) -> str:
+    """The state of a queue that nobody leads: `minority`, as in RabbitMQ 4, if half of its nodes are down."""
+    up_count = sum(node.is_up(member.node) for member in record.members)
+    return "minority" if up_count and 2 * up_count <= len(record.members) else "down"
 
 
 def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:
