@@ -247,17 +247,21 @@ async def test_queues_grow_on_a_node(cluster: ManagedCluster) -> None:
 
 
 @in_cluster
-async def test_queues_shrink_on_a_node_and_keep_their_last_replica(cluster: ManagedCluster) -> None:
-    await declare(cluster, "q", 1, 3)
+async def test_queues_shrink_on_a_node_and_keep_the_replicas_that_they_need(cluster: ManagedCluster) -> None:
+    await declare(cluster, "q", 1, 2, 3)
+    await declare(cluster, "pair", 1, 3)
     await declare(cluster, "last", 3)
     await declare(cluster, "elsewhere", 1, 2)
     await cluster.down(cluster.nodes[2])
     answer = await cluster.ask(1, "DELETE /queues/quorum/replicas/on/c%40test/shrink")
     shrunk = {row["name"]: (row["size"], row["result"]) for row in answer.value}
-    assert shrunk["q"] == (1, "ok")
+    assert shrunk["q"] == (2, "ok")
+    assert shrunk["pair"][0] == 2
+    assert "have no majority to agree on it" in shrunk["pair"][1]
     assert shrunk["last"][0] == 1
     assert "no replica on another node" in shrunk["last"][1]
-    assert members(cluster, "q") == [1]
+    assert members(cluster, "q") == [1, 2]
+    assert members(cluster, "pair") == [1, 3]
     assert members(cluster, "last") == [3]
     assert members(cluster, "elsewhere") == [1, 2]
 
