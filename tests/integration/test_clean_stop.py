@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pika
+from pika.adapters.blocking_connection import BlockingChannel
 from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.federation import eventually
 from tests.integration.stream_client import RawStreamClient
@@ -35,11 +36,45 @@ def test_what_was_never_delivered_has_no_mark_after_a_clean_stop(tmp_path: Path)
         channel = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", started.port)).channel()
         for name in QUEUES:
             got = [channel.basic_get(name) for _ in range(3)]
-            marks = [(body, method.redelivered) for method, _, body in got]
-            assert marks == [(b"a", True), (b"b", False), (b"c", False)], name
+            shown = [(body, method.redelivered) for method, _, body in got]
+            assert shown == [(b"a", True), (b"b", False), (b"c", False)], name
             if name != "classic":
                 counts = [properties.headers.get("x-delivery-count") for _, properties, _ in got]
                 assert counts == [1, 0, 0]
+
+
+def test_what_was_delivered_before_a_kill_keeps_its_mark_after_a_clean_stop(tmp_path: Path) -> None:
+    with broker("--data-dir", str(tmp_path)) as started:
+        channel = opened(started)
+        for name, (arguments, priority) in QUEUES.items():
+            channel.queue_declare(name, durable=True, arguments=arguments)
+            properties = pika.BasicProperties(delivery_mode=2, priority=priority)
+            for body in (b"a", b"b"):
+                channel.basic_publish("", name, body, properties)
+            assert marks(channel, name, 2) == [(b"a", False), (b"b", False)]
+        started.process.kill()
+    with broker("--data-dir", str(tmp_path)) as started:
+        channel = opened(started)
+        for name in QUEUES:
+            assert marks(channel, name, 1) == [(b"a", True)], name
+        assert started.stop() == 0
+    with broker("--data-dir", str(tmp_path)) as started:
+        channel = opened(started)
+        for name in QUEUES:
+            assert marks(channel, name, 2) == [(b"a", True), (b"b", True)], name
+
+
+def opened(running: BrokerProcess) -> BlockingChannel:
+    """A channel on which publishes are confirmed."""
+    channel = pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", running.port)).channel()
+    channel.confirm_delivery()
+    return channel
+
+
+def marks(channel: BlockingChannel, queue: str, count: int) -> list[tuple[bytes, bool]]:
+    """The bodies of the first messages of `queue`, which stay unacknowledged, with their marks."""
+    got = [channel.basic_get(queue) for _ in range(count)]
+    return [(body, method.redelivered) for method, _, body in got]
 
 
 def stored_offset(client: RawStreamClient) -> int | None:

@@ -36,8 +36,11 @@ class QuorumBacklog(DiskBacklog):
 
     @property
     def next_position(self) -> int:
-        """The position of the first message that was never delivered, or of the next one that arrives."""
-        return self._messages.base
+        """The position of the first message that was never delivered, or of the next one that arrives.
+
+        What an earlier leader may have delivered counts, although it is ready again.
+        """
+        return max(self._messages.base, self._redelivered_below)
 
     def is_deliverable(self) -> bool:
         """True if the message that `pop` would take may be delivered now. Only while `count` is not 0."""
