@@ -8,6 +8,16 @@ DISCOVERY_SIZE_MAX = 262_144
 DISCOVERY_LIFETIME_MS = 3_600_000
 # Size of a file of revoked certificates: a million of them.
 REVOCATION_LIST_SIZE_MAX = 67_108_864
+# Size of a list of revoked certificates that is fetched: two hundred thousand of them.
+REVOCATION_FETCH_SIZE_MAX = 8_388_608
+# Lists that are fetched, at once: of each authority that issues certificates of clients, and of those above.
+REVOCATION_ADDRESSES_MAX = 16
+# How long the start of a node may wait for a server that does not answer.
+REVOCATION_FETCH_MS_MAX = 60_000
+# How long a list is used before it is fetched again, however far its end is: then what is revoked is refused.
+REVOCATION_INTERVAL_MS_MAX = 3_600_000
+# The least time between two requests for a list, also after a failure: its server has other work.
+REVOCATION_INTERVAL_MS_MIN = 60_000
 # Timeout of a login at a web server, and of a connection to it, as in RabbitMQ.
 HTTP_LOGIN_TIMEOUT_MS = 15_000
 # Connections to that server: each login uses one for some milliseconds.

@@ -195,8 +195,9 @@ LEADER_TRANSFER_MS_MAX = 5_000
 LEADER_ABSENCE_MS_MAX = 10_000
 # How long a new leader waits for what other nodes hold: longer than a former leader may hand out messages.
 CLAIMS_MS_MAX = 2_000
-# How long a node that the leader cannot reach keeps what it holds, unless it is down (RabbitMQ 4.3).
-DISCONNECTED_MS_MAX = 60_000
+# RabbitMQ's default consumer_disconnected_timeout: how long a node that the leader of a quorum queue cannot
+# reach keeps what it holds, unless it is down.
+DISCONNECTED_MS = 60_000
 # Queues that a node may name in a session, each about 500 bytes here: more than a virtual host has.
 REMOTE_NAMED_MAX = 10_000_000
 

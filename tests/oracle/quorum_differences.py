@@ -170,6 +170,8 @@ FIELDS: Final[dict[str, tuple[Any, Any]]] = {
     "oldest_ready_at": (..., int),
     "replicas": (..., list),
     "term": (..., int),
+    # The name that RabbitMQ 4 has, beside that of 3.10.
+    "single_active_consumer_tag": (..., None),
 }
 # And of one queue by itself, since it is asked of the consumers.
 FIELDS_OF_ONE: Final[dict[str, Any]] = {"oldest_unacknowledged_at": int}
@@ -198,11 +200,11 @@ NOT_LISTED_BY_RABBITMQ_4: Final[dict[str, Any]] = {
     "operator_policy": ...,
     "policy": ...,
 }
-# The field with the tag of the single active consumer, and the bytes of a dead letter with the body `four`.
-SINGLE_ACTIVE_TAG: Final = {
-    "rabbitmq": "single_active_consumer_ctag",
-    "rabbitmq 4": "single_active_consumer_tag",
-    "warren": "single_active_consumer_ctag",
+# The fields with the tag of the single active consumer, and the bytes of a dead letter with the body `four`.
+SINGLE_ACTIVE_TAGS: Final = {
+    "rabbitmq": ("single_active_consumer_ctag",),
+    "rabbitmq 4": ("single_active_consumer_tag",),
+    "warren": ("single_active_consumer_ctag", "single_active_consumer_tag"),
 }
 DEAD_LETTER_BYTES: Final = {"rabbitmq": 4, "rabbitmq 4": 6, "warren": 4}
 # RabbitMQ 3.10 returns what was got to the tail; here it returns to its place, as in RabbitMQ 4, which has no

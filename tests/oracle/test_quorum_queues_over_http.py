@@ -27,7 +27,7 @@ from tests.oracle.quorum_differences import (
     OBEYED,
     OTHER_TYPE,
     REFUSED_BY_RABBITMQ_4,
-    SINGLE_ACTIVE_TAG,
+    SINGLE_ACTIVE_TAGS,
     VALID_APPLY_TO,
     VALID_POLICIES,
 )
@@ -143,9 +143,9 @@ def test_the_api_names_the_single_active_consumer(broker: Broker, peer: Peer) ->
     for tag in ("first", "second"):
         peer.send_method(1, "basic.consume", queue="s", consumer_tag=tag)
         peer.expect_method(1, "basic.consume-ok")
-    tag = SINGLE_ACTIVE_TAG[broker.answers]
-    found = awaited(broker, "s", lambda queue: bool(queue.get(tag)) and _active(queue) != {})
-    assert found[tag] == "first"
+    fields = SINGLE_ACTIVE_TAGS[broker.answers]
+    found = awaited(broker, "s", lambda queue: bool(queue.get(fields[0])) and _active(queue) != {})
+    assert [found[field] for field in fields] == ["first"] * len(fields)
     assert _active(found) == {"first": (True, "single_active"), "second": (False, "waiting")}
 
 

@@ -15,6 +15,7 @@ from warren.cluster.replicated.background_proposals import BackgroundProposals
 from warren.cluster.replicated.queue_leaders import QueueLeaders
 from warren.cluster.replicated.replicated_queues import ReplicatedNode, ReplicatedQueues
 from warren.cluster.reply_forwarding import ReplyForwarding
+from warren.limits_cluster import DISCONNECTED_MS
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
@@ -32,6 +33,8 @@ class Replication(Struct, frozen=True, kw_only=True):
     traffic: GroupTraffic
     random_bytes: Callable[[int], bytes]
     proposals: Proposals
+    # How long (ms) a node that was lost keeps what it holds of a queue that does not say otherwise.
+    disconnected_ms: int = DISCONNECTED_MS
 
 
 class RemoteQueues:
@@ -60,6 +63,7 @@ class RemoteQueues:
                 random_bytes=replication.random_bytes,
                 metadata_proposals=replication.proposals,
                 proposals=BackgroundProposals(replication.proposals, dependencies.after, dependencies.report),
+                disconnected_ms=replication.disconnected_ms,
             )
         )
 

@@ -128,7 +128,11 @@ _SMALLER_HOLDS = frozenset(
     )
 )
 # Those of which the smaller value applies, of a policy and an argument.
-_SMALLER_THAN_ARGUMENT = _SMALLER_HOLDS | {"consumer-timeout", "delayed-retry-min"}
+_SMALLER_THAN_ARGUMENT = _SMALLER_HOLDS | {
+    "consumer-timeout",
+    "consumer-disconnected-timeout",
+    "delayed-retry-min",
+}
 # The keys of which the policy applies, even if there is an argument, by queue type (RabbitMQ 4.3.6). Of all
 # other keys the argument applies.
 _POLICY_HOLDS: Mapping[str, frozenset[str]] = {
@@ -187,6 +191,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True):
     delayed_retry_ms_min: int | None = None
     delayed_retry_ms_max: int | None = None
     consumer_timeout_ms: int | None = None
+    # Of a quorum queue: how long a node that the leader cannot reach keeps what its consumers hold.
+    consumer_disconnected_ms: int | None = None
     # True if messages published to it are also kept in its retained stream.
     is_retained: bool = False
     # For streams: the maximum age of messages (ms), and the size of a segment file in bytes.
@@ -334,6 +340,7 @@ def queue_settings(
         delayed_retry_ms_min=said.number("delayed-retry-min"),
         delayed_retry_ms_max=said.number("delayed-retry-max"),
         consumer_timeout_ms=said.number("consumer-timeout"),
+        consumer_disconnected_ms=said.number("consumer-disconnected-timeout") if kind == QUORUM else None,
         is_retained=RETAIN in definition,
         age_ms_max=said.age("max-age"),
         segment_size_max=said.number("stream-max-segment-size-bytes"),

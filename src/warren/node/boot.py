@@ -51,6 +51,7 @@ from warren.node.errors import BootRefused, NodeFailed
 from warren.node.file_descriptors import connection_limits, raise_descriptor_limit
 from warren.node.http_ports import HttpPorts
 from warren.node.last_deliveries import end_deliveries
+from warren.node.listener_tls import ListenerTls
 from warren.node.metadata_journal import MetadataJournal
 from warren.node.monitors import DiskMonitor, MemoryMonitor, Monitor, Monitors
 from warren.node.node_content import NodeContent, content_of
@@ -83,7 +84,6 @@ from warren.session.streams.handshake import StreamSettings
 from warren.session.streams.stream_server import StreamServer
 from warren.transport.listener import Listener
 from warren.transport.protocol import LoopContext
-from warren.transport.tls import Tls, TlsError
 
 logger = logging.getLogger("warren.node")
 
@@ -212,7 +212,7 @@ class Node:
         self._loop_context = LoopContext(loop, self.broker.turn)
         self._identity = identity
         self.relays = NodeRelays(self.broker, self._loop_context, config)
-        self._tls: Tls | None = None
+        self._tls = ListenerTls(config, self._clock)
         self._listeners: list[Listener] = []
         server = self.broker.server
         self._stream_server = StreamServer(server, _stream_settings(config, self.broker.cluster_name))
@@ -318,15 +318,12 @@ class Node:
             await self.broker.open_storage(self._folder.path)
             restore_sessions(self._managed.sessions, self._folder.path, self._config, self.broker.metadata)
         self._monitors.configure(self._config)
-        try:
-            self._tls = client_listeners.tls(self._config)
-        except TlsError as error:
-            raise BootRefused(f"TLS: {error}") from error
+        await self._tls.start()
         self._periodic.append(
             PeriodicTimer(asyncio.get_running_loop(), _CERTIFICATES_S, self._reload_changed_certificates)
         )
         connection_slots = client_listeners.connection_slots(self._config, self._connection_limits.clients)
-        shared = client_listeners.ListenerDependencies(self._loop_context, self._tls, connection_slots)
+        shared = client_listeners.ListenerDependencies(self._loop_context, self._tls.tls, connection_slots)
         for listener in client_listeners.amqp_listeners(self._config, shared, self._connect):
             where = listener.settings
             await client_listeners.listen(listener.start(), where.host, where.port)
@@ -416,12 +413,10 @@ class Node:
         return NodeClusterControls(view, controlled)
 
     def _certificates(self) -> dict[str, int]:
-        ours = {} if self._tls is None else self._tls.expiries()
-        return ours | self._http.expiries()
+        return self._tls.expiries() | self._http.expiries()
 
     def _reload_changed_certificates(self) -> None:
-        if self._tls is not None:
-            self._tls.reload_if_changed()
+        self._tls.reload_if_changed()
         self._http.reload_if_changed()
 
     def _fail(self, reason: str) -> None:
@@ -431,8 +426,7 @@ class Node:
     def reload(self) -> None:
         """Handle SIGHUP: read again what can change without a restart."""
         self._log.reopen()
-        if self._tls is not None:
-            self._tls.reload()
+        self._tls.reload()
         self._http.reload()
         if self._membership is not None:
             self._membership.reload()
@@ -460,6 +454,7 @@ class Node:
         await self._managed.sessions.close()
         for periodic in self._periodic:
             periodic.stop()
+        await self._tls.stop()
         self._collector.end()
         self._monitors.stop()
         self._sample_timer.stop()

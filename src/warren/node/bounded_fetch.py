@@ -24,30 +24,45 @@ class FetchAnswer(NamedTuple):
 
 async def fetched(url: str, tls: ssl.SSLContext, *, size_max: int, timeout_ms: int) -> bytes:
     """Return the body at `url`. Raises FetchFailed, also for a redirection."""
-    answer = await _answer("GET", url, tls, size_max=size_max, timeout_ms=timeout_ms)
-    if answer.status != 200:
-        raise FetchFailed(f"{url} answered with status {answer.status}")
-    return answer.body
+    _check_secure(url)
+    return await _body(url, tls, size_max=size_max, timeout_ms=timeout_ms)
+
+
+async def fetched_signed(url: str, *, size_max: int, timeout_ms: int) -> bytes:
+    """Return the body at `url`, also without TLS, as its signature is verified. Raises as `fetched`."""
+    return await _body(url, True, size_max=size_max, timeout_ms=timeout_ms)
 
 
 async def posted(
     url: str, form: Mapping[str, str], tls: ssl.SSLContext, *, size_max: int, timeout_ms: int
 ) -> FetchAnswer:
     """Return the answer of `url` to `form`, whatever its status; raises FetchFailed without one."""
+    _check_secure(url)
     return await _answer("POST", url, tls, size_max=size_max, timeout_ms=timeout_ms, form=form)
+
+
+def _check_secure(url: str) -> None:
+    if not is_secure(url):
+        raise FetchFailed(f"{url!r} is not an https address")
+
+
+async def _body(url: str, tls: ssl.SSLContext | bool, *, size_max: int, timeout_ms: int) -> bytes:
+    answer = await _answer("GET", url, tls, size_max=size_max, timeout_ms=timeout_ms)
+    if answer.status != 200:
+        raise FetchFailed(f"{url} answered with status {answer.status}")
+    return answer.body
 
 
 async def _answer(
     method: str,
     url: str,
-    tls: ssl.SSLContext,
+    tls: ssl.SSLContext | bool,
     *,
     size_max: int,
     timeout_ms: int,
     form: Mapping[str, str] | None = None,
 ) -> FetchAnswer:
-    if not is_secure(url):
-        raise FetchFailed(f"{url!r} is not an https address")
+    """The answer of `url`; with `tls` True its certificate is verified by the authorities of the system."""
     timeout = aiohttp.ClientTimeout(total=timeout_ms / 1000)
     headers = {"accept": "application/json"} if form is not None else None
     try:
@@ -64,7 +79,7 @@ async def _answer(
                     raise FetchFailed(f"{url} answered with more than {size_max} bytes")
             return FetchAnswer(response.status, bytes(data))
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-        raise FetchFailed(f"{url}: {error or type(error).__name__}") from error
+        raise FetchFailed(f"{url}: {str(error) or type(error).__name__}") from error
 
 
 def checked_url(key: str, url: str) -> str:

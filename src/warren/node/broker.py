@@ -65,6 +65,7 @@ from warren.node.quarantine import finish_removals
 from warren.node.queue_settings import (
     DEFAULT_TYPE,
     DELIVERY_LIMIT_COUNTS,
+    DISCONNECTED,
     GROUP_SIZE,
     LEADER_LOCATOR,
     MASTER_LOCATOR,
@@ -209,6 +210,7 @@ class Broker:
                 traffic=self.group_traffic,
                 random_bytes=random_bytes,
                 proposals=metadata_journal.journal,
+                disconnected_ms=self._config.get(DISCONNECTED),
             ),
         )
 

@@ -11,16 +11,15 @@ from warren.framing.output_listener import OutputListener
 from warren.node import limit_settings, settings
 from warren.node.config import Config
 from warren.node.errors import BootRefused
-from warren.node.revocation_settings import REVOCATION_CHECK, REVOCATION_SOURCES
+from warren.node.revocation_config import revocation_sources
 from warren.node.setting_types import Family, HttpPortKeys, SocketKeys, TlsKeys
 from warren.node.values import Address
 from warren.session.base_connection import BaseConnection
 from warren.session.peer import Peer
 from warren.transport.listener import ConnectionSlots, Listener, ListenerSettings
 from warren.transport.protocol import LoopContext
-from warren.transport.revocation import RevocationCheck
 from warren.transport.sockets import SocketOptions
-from warren.transport.tls import Tls, TlsError, TlsSettings
+from warren.transport.tls import Tls, TlsSettings
 from warren.transport.unix_sockets import is_unix
 
 Value = TypeVar("Value")
@@ -113,48 +112,24 @@ def _listener_settings(config: Config, keys: SocketKeys, address: Address) -> Li
 
 
 def tls(config: Config) -> Tls | None:
-    """The TLS settings of the AMQP and stream listeners; None if there is no TLS listener."""
+    """The TLS settings of the AMQP and stream listeners; None if there is no TLS listener.
+
+    Raises TlsError if they cannot be followed.
+    """
     if not config.family(settings.TLS) and not config.family(settings.STREAM_TLS):
         return None
+    sources = revocation_sources(config)
     return Tls(
         replace(
             _tls_settings(config, settings.LISTENER_TLS),
-            revocation_check=_revocation_check(config),
-            revocation_directories=_revocation_directories(config),
+            revocation_check=sources.check,
+            revocation_directories=sources.directories,
+            are_lists_fetched=bool(sources.servers),
             login_from=config.get(settings.LOGIN_FROM),
             login_san_type=config.get(settings.LOGIN_SAN_TYPE),
             login_san_index=config.get(settings.LOGIN_SAN_INDEX),
         )
     )
-
-
-def _revocation_check(config: Config) -> RevocationCheck:
-    """What is looked for in the lists of revoked certificates; raises TlsError if they cannot be had."""
-    check = config.get(REVOCATION_CHECK)
-    has_sources = bool(config.family(REVOCATION_SOURCES))
-    if check is RevocationCheck.BEST_EFFORT:
-        if has_sources:
-            raise TlsError(f"{REVOCATION_CHECK.key} = best_effort is not supported: set peer or true")
-        # Nothing can be found out without lists, and that is enough.
-        return RevocationCheck.NONE
-    if check is not RevocationCheck.NONE and not has_sources:
-        raise TlsError(f"{REVOCATION_CHECK.key} = {check.value} needs {REVOCATION_SOURCES.key}.1.path")
-    return check
-
-
-def _revocation_directories(config: Config) -> tuple[str, ...]:
-    """The directories of `ssl_options.crl_sources`; raises TlsError for a source of another kind."""
-    found = []
-    for name, value in config.family(REVOCATION_SOURCES).items():
-        number, _, attribute = name.partition(".")
-        key = f"{REVOCATION_SOURCES.key}.{name}"
-        if attribute == "path":
-            found.append(value)
-        elif attribute not in ("", "timeout"):
-            raise TlsError(f"{key}: must end with a number or with .path")
-        elif not attribute and value != "dir":
-            raise TlsError(f"{key} must be dir, with {REVOCATION_SOURCES.key}.{number}.path, not {value!r}")
-    return tuple(found)
 
 
 def http_tls(config: Config, port: HttpPortKeys, keys: TlsKeys) -> Tls | None:

@@ -107,9 +107,6 @@ REASONS: dict[str, tuple[str, ...]] = {
     "exchanges and queues of all types can be declared": ("exchange_types", "queue_types"),
     "a node whose data directory is empty starts": ("prevent_startup_if_node_was_reset",),
     "the number of runtime parameters is not limited": ("runtime_parameters",),
-    "what a node has that is unreachable returns after 60 seconds, or at once when it is known to be down": (
-        "consumer_disconnected_timeout",
-    ),
     "lists of revoked certificates are not read for servers that the node asks": (
         "auth_oauth2.https.crl_check", "auth_http.ssl_options.crl_check",
     ),

@@ -1,5 +1,6 @@
 """The settings of queues in a cluster, each declared once, as in `settings`."""
 
+from warren.limits_cluster import DISCONNECTED_MS
 from warren.limits_metadata import QUEUE_MEMBERS_MAX
 from warren.model.arguments import QUEUE_KINDS
 from warren.node.setting_types import Setting
@@ -33,6 +34,12 @@ DELIVERY_LIMIT_COUNTS = Setting(
     "deliveries of a quorum queue that count towards its delivery limit: `all` that came back, as in "
     "RabbitMQ 3.x; `failed`, only those of a reject or of a channel that ended, as in 4.3, not those of a "
     "nack, a recover or the consumer timeout",
+)  # fmt: skip
+DISCONNECTED = Setting(
+    "consumer_disconnected_timeout", DISCONNECTED_MS, integer(1, 2**32 - 1),
+    "milliseconds after which the leader of a quorum queue returns what the consumers of a node hold that "
+    "it cannot reach, without the policy key `consumer-disconnected-timeout` and the argument "
+    "`x-consumer-disconnected-timeout`",
 )  # fmt: skip
 RELAXED_CHECKS = Setting(
     "quorum_queue.property_equivalence.relaxed_checks_on_redeclaration",

@@ -11,6 +11,9 @@ REVOCATION_CHECK = Setting(
 )  # fmt: skip
 REVOCATION_SOURCES: Family[str] = Family(
     "ssl_options.crl_sources", {}, text,
-    "directories with lists of revoked certificates: `ssl_options.crl_sources.1 = dir` and "
-    "`ssl_options.crl_sources.1.path = /etc/warren/crls`",
+    "where lists of revoked certificates are: in a directory, with `ssl_options.crl_sources.1 = dir` and "
+    "`ssl_options.crl_sources.1.path = /etc/warren/crls`; or on web servers, with "
+    "`ssl_options.crl_sources.2 = http`, the milliseconds of a request "
+    "`ssl_options.crl_sources.2.timeout = 5000`, and `ssl_options.crl_sources.2.url` for one that no "
+    "certificate names",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lists of revoked certificates (RFC 5280 §5), which a TLS context reads from the files of directories.
+"""Lists of revoked certificates (RFC 5280 §5), which a TLS context gets from the files of directories.
 
 A list is PEM or DER, under any name. A certificate whose issuer has no current list is refused.
 """
@@ -6,7 +6,7 @@ A list is PEM or DER, under any name. A certificate whose issuer has no current 
 import re
 import ssl
 from base64 import encodebytes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -36,23 +36,25 @@ def revocation_files(directories: Iterable[str]) -> list[str]:
     )
 
 
-def check_revocation(context: ssl.SSLContext, directories: Iterable[str], check: RevocationCheck) -> None:
-    """Have `context` refuse certificates that the lists in `directories` contain.
+def revocation_lists(directories: Iterable[str]) -> list[bytes]:
+    """Return the lists (PEM) in the files in `directories`; OSError if one cannot be read."""
+    return [found for name in revocation_files(directories) for found in _lists(name)]
 
-    OSError, of which SSLError is one, if there is no usable list.
+
+def check_revocation(context: ssl.SSLContext, lists: Sequence[bytes], check: RevocationCheck) -> None:
+    """Have `context` refuse certificates that `lists` (PEM) contain, and those whose issuer has none.
+
+    OSError, of which SSLError is one, if a list is not usable.
     """
-    found: list[bytes] = []
-    for name in revocation_files(directories):
-        found.extend(_lists(name))
-    if not found:
-        raise OSError("there is no list of revoked certificates")
-    # OpenSSL reads lists from a file only; one of its own has no certificates that would be trusted then.
-    with NamedTemporaryFile(suffix=".pem") as file:
-        file.write(b"".join(found))
-        file.flush()
-        context.load_verify_locations(file.name)
     leaf, chain = _FLAGS
     context.verify_flags |= chain if check is RevocationCheck.CHAIN else leaf
+    if not lists:
+        return
+    # OpenSSL reads lists from a file only; one of its own has no certificates that would be trusted then.
+    with NamedTemporaryFile(suffix=".pem") as file:
+        file.write(b"".join(lists))
+        file.flush()
+        context.load_verify_locations(file.name)
 
 
 def _lists(name: str) -> list[bytes]:

@@ -23,7 +23,12 @@ from msgspec import Struct
 
 from warren.transport.certificate_expiry import expiry_ms
 from warren.transport.certificates import LoginFrom, login_name
-from warren.transport.revocation import RevocationCheck, check_revocation, revocation_files
+from warren.transport.revocation import (
+    RevocationCheck,
+    check_revocation,
+    revocation_files,
+    revocation_lists,
+)
 
 logger = logging.getLogger("warren.tls")
 
@@ -57,6 +62,8 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
     revocation_check: RevocationCheck = RevocationCheck.NONE
     # Directories with lists of revoked certificates.
     revocation_directories: tuple[str, ...] = ()
+    # True if lists come later, by `use_lists`.
+    are_lists_fetched: bool = False
     login_from: LoginFrom = LoginFrom.DISTINGUISHED_NAME
     login_san_type: str = "dns"
     login_san_index: int = 0
@@ -131,15 +138,29 @@ class Tls:
         self._settings = settings
         self._files = [name for name in _file_names(settings) if name]
         self._stamps = self._stamp()
+        self._lists: tuple[bytes, ...] = ()
         # Each connection takes it when it is accepted. A callback of the handshake, which could exchange it,
         # would make Python print a trace for a server name that is not ASCII.
-        self.context = _context(settings)
+        self.context = _context(settings, self._lists)
+
+    async def use_lists(self, lists: Sequence[bytes]) -> None:
+        """Use the fetched `lists` of revoked certificates (PEM) from the next handshake on.
+
+        Raises TlsError if the files are not usable at present: then they are used after the next reload.
+        """
+        self._lists = tuple(lists)
+        before = self.context
+        # A long list takes OpenSSL a while.
+        made = await asyncio.to_thread(_context, self._settings, self._lists)
+        # One that was reloaded meanwhile has the lists.
+        if self.context is before:
+            self.context = made
 
     def reload(self) -> bool:
         """Load the files again; if they are not usable, log it and keep the current context."""
         self._stamps = self._stamp()
         try:
-            self.context = _context(self._settings)
+            self.context = _context(self._settings, self._lists)
         except TlsError as error:
             logger.error("cannot reload certificates, the old ones stay in use: %s", error)
             return False
@@ -191,7 +212,7 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _context(settings: TlsSettings) -> ssl.SSLContext:
+def _context(settings: TlsSettings, lists: Sequence[bytes]) -> ssl.SSLContext:
     for name in _file_names(settings):
         if name and not os.path.isfile(name):
             raise TlsError(f"file {name!r} does not exist")
@@ -213,7 +234,10 @@ def _context(settings: TlsSettings) -> ssl.SSLContext:
         raise TlsError(f"cannot use {names}: {error}") from error
     if settings.revocation_check is not RevocationCheck.NONE:
         try:
-            check_revocation(context, settings.revocation_directories, settings.revocation_check)
+            found = revocation_lists(settings.revocation_directories)
+            if not (found or settings.are_lists_fetched):
+                raise OSError("there is no list of revoked certificates")
+            check_revocation(context, [*found, *lists], settings.revocation_check)
         except OSError as error:
             raise TlsError(f"{settings.prefix}.crl_sources: {error}") from error
     if settings.is_peer_verified:

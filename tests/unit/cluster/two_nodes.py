@@ -15,6 +15,7 @@ from warren.cluster.replicated.background_proposals import BackgroundProposals
 from warren.cluster.replicated.replicated_queues import ReplicatedNode, ReplicatedQueues
 from warren.cluster.reply_forwarding import ReplyForwarding
 from warren.journal.barriers import timed_out
+from warren.limits_cluster import DISCONNECTED_MS
 from warren.metadata.commands import INTERNAL_USER, MetadataCommand, Reply
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.member_commands import AdmitMember, FormCluster, MemberUp
@@ -164,6 +165,7 @@ class ClusterNode(Broker):
                     lambda ms, action: self.later.append((self.clock.now + ms, action)),
                     self.reports.append,
                 ),
+                disconnected_ms=cluster.disconnected_ms,
             )
         )
         for _ in range(OWNERS if name == "b" else 0):
@@ -289,7 +291,9 @@ class ClusterNode(Broker):
 class TwoNodes:
     """The nodes a and b, and the link between them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, disconnected_ms: int = DISCONNECTED_MS) -> None:
+        """`disconnected_ms` is the time that a node which was lost keeps what it holds."""
+        self.disconnected_ms = disconnected_ms
         self.commands: list[tuple[MetadataCommand, str]] = []
         # False while a node hears of commands of the other one only by `catch_up`.
         self.is_prompt = True

@@ -261,6 +261,15 @@ def test_a_protected_virtual_host_cannot_be_deleted_and_is_exported_as_one() -> 
     assert local.apply(RemoveVhost(name="v")) == DONE
 
 
+def test_the_field_type_of_a_queue_is_not_read() -> None:
+    """RabbitMQ 4.3.6 exports it, and reads only the arguments."""
+    vhost = {"name": "v"}
+    entry = {"name": "q", "vhost": "v", "durable": True, "auto_delete": False, "type": "quorum"}
+    queues = [{**entry, "arguments": {}}, {**entry, "name": "r", "arguments": {"x-queue-type": "stream"}}]
+    found = loaded({"vhosts": [vhost], "queues": queues}).vhosts.by_name["v"].topology.queues
+    assert {name: queue.kind for name, queue in found.items()} == {"q": "classic", "r": "stream"}
+
+
 def test_an_empty_broker_has_the_user_guest_and_the_default_vhost() -> None:
     metadata = Metadata()
     local = LocalProposals(metadata, lambda: 0)

@@ -362,6 +362,7 @@ def test_of_argument_and_policy_the_smaller_limit_applies(
         ("quorum", "dead-letter-strategy", STRATEGIES, "argument", "dead_letter_strategy"),
         ("classic", "consumer-timeout", (1, 2), "smaller", "consumer_timeout_ms"),
         ("quorum", "consumer-timeout", (1, 2), "smaller", "consumer_timeout_ms"),
+        ("quorum", "consumer-disconnected-timeout", (1, 2), "smaller", "consumer_disconnected_ms"),
         ("quorum", "delivery-limit", (1, 2), "smaller", "delivery_limit"),
         ("quorum", "delayed-retry-type", ("all", "failed"), "policy", "delayed_retry"),
         ("quorum", "delayed-retry-min", (1, 2), "smaller", "delayed_retry_ms_min"),
@@ -382,6 +383,13 @@ def test_of_argument_and_policy_the_one_applies_that_rabbitmq_takes_for_the_key_
     expected = {"policy": policy, "argument": argument, "smaller": values[0]}[applies]
     assert setting(argument, policy) == setting(expected, None) == setting(None, expected)
     assert setting(argument, None) != setting(None, policy)
+
+
+def test_only_a_quorum_queue_has_a_time_for_absent_nodes() -> None:
+    policy = {"consumer-disconnected-timeout": 0}
+    assert queue_settings({"x-queue-type": "quorum"}, policy).consumer_disconnected_ms == 0
+    for kind in ("classic", "stream"):
+        assert queue_settings({"x-queue-type": kind}, policy).consumer_disconnected_ms is None
 
 
 @pytest.mark.parametrize(

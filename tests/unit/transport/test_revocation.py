@@ -1,5 +1,6 @@
 """Clients whose certificate was revoked are refused by the TLS of a listener."""
 
+import asyncio
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,17 +10,13 @@ import trustme
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from tests.unit.transport.handshake import is_accepted
 
 from warren.limits_access import REVOCATION_LIST_SIZE_MAX
-from warren.node.client_listeners import tls
-from warren.node.config import Config
-from warren.node.config_file import ConfigEntry
 from warren.transport.revocation import RevocationCheck
 from warren.transport.tls import Tls, TlsError, TlsSettings
 
 NOW = datetime.now(UTC)
-# OpenSSL's codes of a revoked certificate, and of a list that has ended.
-_OF_LISTS = 23, 12
 
 
 class Clients:
@@ -52,7 +49,9 @@ class Clients:
     def keep(self, found: x509.CertificateRevocationList, encoding: Encoding = Encoding.PEM) -> None:
         (self.lists / "list").write_bytes(found.public_bytes(encoding))
 
-    def listener(self, check: RevocationCheck = RevocationCheck.PEER) -> Tls:
+    def listener(
+        self, check: RevocationCheck = RevocationCheck.PEER, *, are_lists_fetched: bool = False
+    ) -> Tls:
         return Tls(
             TlsSettings(
                 certificate_file=str(self.folder / "server.pem"),
@@ -62,6 +61,7 @@ class Clients:
                 is_certificate_required=True,
                 revocation_check=check,
                 revocation_directories=(str(self.lists),),
+                are_lists_fetched=are_lists_fetched,
             )
         )
 
@@ -70,22 +70,7 @@ class Clients:
         client = ssl.create_default_context()
         self.authority.configure_trust(client)
         leaf.configure_cert(client)
-        first, second = ssl.MemoryBIO(), ssl.MemoryBIO()
-        ends = (
-            client.wrap_bio(first, second, server_hostname="localhost"),
-            listener.context.wrap_bio(second, first, server_side=True),
-        )
-        done: set[ssl.SSLObject] = set()
-        for _ in range(10):
-            for end in ends:
-                try:
-                    end.do_handshake()
-                except ssl.SSLWantReadError:
-                    continue
-                except ssl.SSLCertVerificationError as error:
-                    return error.verify_code not in _OF_LISTS
-                done.add(end)
-        return len(done) == len(ends)
+        return is_accepted(listener.context, client)
 
 
 @pytest.fixture
@@ -141,19 +126,48 @@ def test_without_a_usable_list_the_listener_is_refused(clients: Clients) -> None
         clients.listener()
 
 
-@pytest.mark.parametrize(
-    ("entries", "text"),
-    [
-        ({"crl_check": "peer"}, r"crl_check = peer needs ssl_options\.crl_sources\.1\.path"),
-        ({"crl_check": "best_effort", "crl_sources.1.path": "x"}, "best_effort is not supported"),
-        ({"crl_check": "true", "crl_sources.1": "http"}, r"crl_sources\.1 must be dir"),
-        ({"crl_check": "true", "crl_sources.1.colour": "red"}, "must end with a number or with .path"),
-    ],
-)
-def test_settings_that_cannot_be_followed_refuse_the_listener(entries: dict[str, str], text: str) -> None:
-    keys = {
-        "listeners.ssl.default": "5671",
-        **{f"ssl_options.{key}": value for key, value in entries.items()},
-    }
-    with pytest.raises(TlsError, match=text):
-        tls(Config([ConfigEntry(key, value, "here") for key, value in keys.items()]))
+def test_what_is_fetched_is_used_from_the_next_handshake_on(clients: Clients) -> None:
+    listener = clients.listener(are_lists_fetched=True)
+    assert not clients.is_accepted(listener, clients.other)
+    pem = clients.revoke(clients.one).public_bytes(Encoding.PEM)
+    asyncio.run(listener.use_lists([pem]))
+    assert not clients.is_accepted(listener, clients.one)
+    assert clients.is_accepted(listener, clients.other)
+    listener.reload()
+    assert not clients.is_accepted(listener, clients.one)
+    assert clients.is_accepted(listener, clients.other)
+
+
+def test_what_is_fetched_is_used_beside_a_directory(clients: Clients) -> None:
+    clients.keep(clients.revoke(ends=NOW - timedelta(days=1)))
+    listener = clients.listener(are_lists_fetched=True)
+    assert not clients.is_accepted(listener, clients.other)
+    asyncio.run(listener.use_lists([clients.revoke().public_bytes(Encoding.PEM)]))
+    assert clients.is_accepted(listener, clients.other)
+
+
+def test_files_that_are_replaced_while_lists_are_loaded_stay_replaced(clients: Clients) -> None:
+    async def work() -> None:
+        listener = clients.listener(are_lists_fetched=True)
+        pem = clients.revoke(clients.one).public_bytes(Encoding.PEM)
+        using = asyncio.create_task(listener.use_lists([pem]))
+        await asyncio.sleep(0)
+        listener.reload()
+        reloaded = listener.context
+        await using
+        assert listener.context is reloaded
+        assert clients.is_accepted(listener, clients.other)
+
+    asyncio.run(work())
+
+
+def test_lists_that_were_fetched_wait_for_files_that_are_usable(clients: Clients) -> None:
+    listener = clients.listener(are_lists_fetched=True)
+    certificate = clients.folder / "server.pem"
+    usable = certificate.read_bytes()
+    certificate.write_bytes(b"")
+    with pytest.raises(TlsError, match="cannot use"):
+        asyncio.run(listener.use_lists([clients.revoke().public_bytes(Encoding.PEM)]))
+    certificate.write_bytes(usable)
+    listener.reload_if_changed()
+    assert clients.is_accepted(listener, clients.one)

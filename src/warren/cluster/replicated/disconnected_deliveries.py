@@ -30,6 +30,11 @@ class DisconnectedDeliveries:
         if held:
             self._by_node[enqueuer.node] = enqueuer, held
 
+    def has(self, enqueuer: Enqueuer) -> bool:
+        """True if the node of `enqueuer` holds something."""
+        known = self._by_node.get(enqueuer.node)
+        return known is not None and known[0] == enqueuer and bool(known[1])
+
     def begin(self, enqueuer: Enqueuer) -> None:
         """A run of a node has begun a session: what an earlier run has held comes back."""
         known = self._by_node.get(enqueuer.node)

@@ -32,6 +32,8 @@ class ReplicatedDependencies(Struct, frozen=True, kw_only=True):
     others: Callable[[], list[int]]
     # False for a node that has left the cluster, or was forgotten.
     is_member: Callable[[int], bool]
+    # How long (ms) a node that was lost keeps what it holds, unless the queue says otherwise.
+    disconnected_ms: int
     proposals: BackgroundProposals
     leadership_listener: LeadershipListener
     # The groups that this node leads, and what gives them the members that the metadata say.

@@ -96,7 +96,7 @@ class ReplicatedQueue(LedQueue):
         self._is_gone = False
         # How often the leader has changed.
         self._changes = 0
-        self._served_nodes = ServedNodes(dependencies.after)
+        self._served_nodes = ServedNodes(self, dependencies)
 
     def begin(self, *, is_new: bool) -> None:
         """Begin with the replica on this node, if there is one; `is_new` if it never had one before."""

@@ -13,6 +13,7 @@ from warren.cluster.replicated.local_replica import LocalReplica, ReplicaDepende
 from warren.cluster.replicated.queue_leaders import KnownLeaders
 from warren.cluster.replicated.replicated_dependencies import ReplicatedDependencies
 from warren.cluster.replicated.replicated_queue import ReplicatedQueue
+from warren.limits_cluster import DISCONNECTED_MS
 from warren.metadata.events import Event, MemberChanged, MemberRemoved
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.machine import Metadata
@@ -44,6 +45,8 @@ class ReplicatedNode(Struct, frozen=True, kw_only=True):
     random_bytes: Callable[[int], bytes]
     metadata_proposals: Proposals
     proposals: BackgroundProposals
+    # How long (ms) a node that was lost keeps what it holds of a queue that does not say otherwise.
+    disconnected_ms: int = DISCONNECTED_MS
 
 
 class ReplicatedQueues:
@@ -99,6 +102,7 @@ class ReplicatedQueues:
                 home_of=lambda other: node.home_of(other, vhost),
                 others=self._others,
                 is_member=self._is_member,
+                disconnected_ms=node.disconnected_ms,
                 proposals=node.proposals,
                 leadership_listener=vhost.leadership_listener,
                 led=self._led,

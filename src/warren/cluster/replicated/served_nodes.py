@@ -1,30 +1,35 @@
 """The other nodes whose clients use a replicated queue that this node leads, or is to lead."""
 
-from collections.abc import Callable
-
 from warren.cluster.replicated.disconnected_deliveries import DisconnectedDeliveries
+from warren.cluster.replicated.replicated_dependencies import ReplicatedDependencies
 from warren.cluster.replicated.served_queue import ServedQueue
-from warren.limits_cluster import DISCONNECTED_MS_MAX
+from warren.limits import EXPIRY_MS_MAX
 from warren.queues.queue import Delivery
 from warren.queues.quorum.batch_codec import Enqueuer
 from warren.queues.quorum.quorum_queue import QuorumQueue
+from warren.queues.vhost_queue import VhostQueue
 
 
 class ServedNodes:
     """The nodes that are served, those that wait for this node to lead, and what is held by the absent."""
 
-    def __init__(self, after: Callable[[int, Callable[[], None]], None]) -> None:
-        """`after` calls an action after a time in milliseconds."""
-        self._after = after
+    def __init__(self, queue: VhostQueue, dependencies: ReplicatedDependencies) -> None:
+        """`queue` is the one in front of the queue that leads."""
+        self._queue = queue
+        self._dependencies = dependencies
         self._leader: QuorumQueue | None = None
         self._served: dict[ServedQueue, None] = {}
         self._waiting: dict[ServedQueue, None] = {}
         self._disconnected: DisconnectedDeliveries | None = None
+        # The absences so far, and by absent node the number of the one that has not ended.
+        self._absence_count = 0
+        self._absences: dict[Enqueuer, int] = {}
 
     def began(self, leader: QuorumQueue) -> None:
         """This node leads: those begin that have waited for it."""
         self._leader = leader
         self._disconnected = DisconnectedDeliveries(leader)
+        self._absences.clear()
         waiting, self._waiting = self._waiting, {}
         for served in waiting:
             served.leads()
@@ -51,16 +56,18 @@ class ServedNodes:
             self._waiting[served] = None
             return None
         self._served[served] = None
+        self._absences.pop(served.enqueuer, None)
         self._disconnected.begin(served.enqueuer)
         return self._leader
 
     def end_serving(self, served: ServedQueue, held: dict[int, Delivery]) -> None:
         """The session has ended, and what the node had is `held`, until it claims it again."""
         self._waiting.pop(served, None)
-        if self._served.pop(served, False) is not False and self._disconnected is not None and held:
+        if self._served.pop(served, False) is not False and self._disconnected is not None:
             disconnected, enqueuer = self._disconnected, served.enqueuer
             disconnected.keep(enqueuer, held)
-            self._after(DISCONNECTED_MS_MAX, lambda: self._give_up(disconnected, enqueuer))
+            if disconnected.has(enqueuer):
+                self._begin_absence(disconnected, enqueuer)
 
     def claim(self, enqueuer: Enqueuer, place: int) -> Delivery | None:
         """Take what the node of `enqueuer` says it holds at `place`; None if it does not any more."""
@@ -81,8 +88,17 @@ class ServedNodes:
             self._disconnected.end_node(node)
             self._leader.claims.told(node)
 
-    def _give_up(self, disconnected: DisconnectedDeliveries, enqueuer: Enqueuer) -> None:
-        """Return what a node holds that was away for too long."""
-        is_back = any(served.enqueuer == enqueuer for served in self._served)
-        if self._disconnected is disconnected and not is_back:
-            disconnected.end_node(enqueuer.node)
+    def _begin_absence(self, disconnected: DisconnectedDeliveries, enqueuer: Enqueuer) -> None:
+        """Return what the node of `enqueuer` holds if this absence lasts for too long."""
+        self._absence_count += 1
+        number = self._absences[enqueuer] = self._absence_count
+
+        def give_up() -> None:
+            if self._disconnected is disconnected and self._absences.get(enqueuer) == number:
+                del self._absences[enqueuer]
+                if disconnected.has(enqueuer):
+                    disconnected.end_node(enqueuer.node)
+
+        wanted = self._queue.settings.consumer_disconnected_ms
+        limit = self._dependencies.disconnected_ms if wanted is None else min(wanted, EXPIRY_MS_MAX)
+        self._dependencies.after(limit, give_up)

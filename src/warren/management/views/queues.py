@@ -39,7 +39,6 @@ _LENGTHS_COUNT = len(LENGTHS)
 NOT_OF_QUORUM = (
     "backing_queue_status", "exclusive_consumer_tag", "head_message_timestamp", "message_bytes_paged_out",
     "messages_paged_out", "messages_ready_ram", "messages_unacknowledged_ram", "recoverable_slaves",
-    "single_active_consumer_tag",
 )  # fmt: skip
 _ACK, _DELIVER, _DELIVER_GET, _PUBLISH = map(
     QUEUE_COLUMNS.index, ("ack", "deliver", "deliver_get", "publish")
@@ -279,11 +278,12 @@ def _replicated(
     """The fields that only a quorum queue has: those of RabbitMQ first."""
     active = live.active_consumer
     return {
+        # RabbitMQ 4 has renamed it to what it is called of other queues, `single_active_consumer_tag`.
+        "single_active_consumer_ctag": None if active is None else active.tag,
         # It has no files of its own: its log is in that of the virtual host.
         "open_files": {node.name_of(member.node): 0 for member in record.replicas if node.is_up(member.node)},
         "messages_dlx": status.dead_letter_count,
         "message_bytes_dlx": status.dead_letter_bytes,
-        "single_active_consumer_ctag": None if active is None else active.tag,
         "delivery_limit": live.settings.delivery_limit,
         "messages_delayed": status.delayed_count,
         "messages_quarantined": status.quarantined_count,

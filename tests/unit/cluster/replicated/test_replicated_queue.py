@@ -11,7 +11,7 @@ from tests.unit.session.client import Client, call, publication
 from warren.cluster.replicated.replicated_queue import ReplicatedQueue
 from warren.limits_cluster import (
     CLAIMS_MS_MAX,
-    DISCONNECTED_MS_MAX,
+    DISCONNECTED_MS,
     LEADER_ABSENCE_MS_MAX,
     REMOTE_PARKED_MS_MAX,
 )
@@ -230,7 +230,7 @@ def test_what_a_node_holds_comes_back_when_it_is_down(cluster: TwoNodes, how: st
     if how == "down":
         cluster.apply(MemberDown(id=1, incarnation=1), INTERNAL_USER, cluster.b)
     else:
-        cluster.wait(DISCONNECTED_MS_MAX)
+        cluster.wait(DISCONNECTED_MS)
     assert ready(cluster) == [b"one"]
     [delivery] = cluster.b.queue(QUEUE).peek(0, 1)
     assert delivery.attempts == 1

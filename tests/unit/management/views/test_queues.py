@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from tests.unit.session.client import Broker, Client, publication
+from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.flow.alarms import Alarms
 from warren.management.group_status import HomeGroups
@@ -23,6 +23,7 @@ from warren.metrics.sampler import Sampler
 from warren.queues.classic import ClassicQueue
 from warren.queues.replication_status import ReplicationStatus
 from warren.wire import methods
+from warren.wire.table import Table
 
 ASKED = SampleRanges(time=0, now=1_795_208_910_000)
 QUEUE = (
@@ -145,6 +146,20 @@ class ReplicatedQueue(ClassicQueue):
             dead_letter_count=2,
             dead_letter_bytes=30,
         )
+
+
+def test_a_quorum_queue_has_the_tag_of_its_active_consumer_under_the_names_of_all_versions(
+    node: Node,
+) -> None:
+    arguments: Table = {"x-queue-type": "quorum", "x-single-active-consumer": True}
+    node.client.send(
+        call(methods.QueueDeclare(queue="r", durable=True, arguments=arguments)),
+        call(methods.BasicConsume(queue="r", consumer_tag="first")),
+        call(methods.BasicConsume(queue="r", consumer_tag="second")),
+    )
+    topology = node.managed.metadata.vhosts.by_name["/"].topology
+    facts = queue_view(node.managed, IndexedQueue("/", topology.queues["r"]), ASKED)
+    assert facts["single_active_consumer_tag"] == facts["single_active_consumer_ctag"] == "first"
 
 
 def test_the_view_of_one_queue_contains_its_consumers(node: Node) -> None:
