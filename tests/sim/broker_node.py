@@ -264,9 +264,14 @@ class BrokerNode(ClusterNode):
 
     def group_of(self, name: str) -> QuorumGroup | None:
         """The replica of a quorum queue on it; None if it has none."""
+        queue = self.front_of(name)
+        return None if queue is None or queue.replica is None else queue.replica.group
+
+    def front_of(self, name: str) -> ReplicatedQueue | None:
+        """A quorum queue as clients of this node have it; None if it has none."""
         vhost = self.broker.server.vhost_services.get(VHOST)
         queue = None if vhost is None else vhost.vhost.queues.get(name)
-        return queue.replica.group if isinstance(queue, ReplicatedQueue) and queue.replica else None
+        return queue if isinstance(queue, ReplicatedQueue) else None
 
     def removed(self) -> None:
         self.later(lambda _: self.become_alone())

@@ -11,6 +11,7 @@ from tests.sim.broker_cluster import BrokerCluster
 from tests.sim.broker_node import VHOST, BrokerNode
 
 from warren.metadata.commands import ChangeQueueMembers, DeclareQueue
+from warren.metadata.member_commands import RemoveMember
 from warren.metadata.records import QueueRecord
 
 NODES = 3
@@ -56,7 +57,7 @@ def group_on(cluster: BrokerCluster, node: int) -> int:
 def has_voters(cluster: BrokerCluster, *nodes: int) -> bool:
     """True if a replica leads whose group has voters on these nodes, and perhaps learners on others."""
     for node in cluster.nodes:
-        group = node.group_of(QUEUE)
+        group = node.group_of(QUEUE) if node.is_up else None
         if group is not None and group.is_open and group.driver.is_leader:
             replicas = {group_on(cluster, each) for each in nodes}
             return {*group.driver.replica.configuration.voters} == replicas
@@ -96,6 +97,58 @@ def test_a_replica_votes_until_the_one_that_replaces_it_is_there(replaced: int) 
     node_of(cluster, 3).start()
     assert cluster.run(lambda: has_voters(cluster, 3 - replaced, 3), ms_max=30_000)
     assert cluster.run(lambda: node_of(cluster, replaced).group_of(QUEUE) is None, ms_max=30_000)
+
+
+def forget(cluster: BrokerCluster, forgotten: int, at: int) -> None:
+    """Have a node that is down from now on removed from the cluster, by another one."""
+    if node_of(cluster, forgotten).is_up:
+        node_of(cluster, forgotten).stop(is_power_lost=True)
+    asked = node_of(cluster, at)
+    asked.propose(RemoveMember(id=forgotten, is_forgotten=True), [])
+    assert cluster.run(lambda: forgotten not in asked.metadata.members.by_id, ms_max=60_000)
+
+
+@pytest.mark.parametrize(("kept", "forgotten"), [(1, 2), (2, 1)])
+def test_one_of_two_replicas_goes_on_when_the_node_of_the_other_is_forgotten(
+    kept: int, forgotten: int
+) -> None:
+    cluster = with_queue(1, 2)
+    forget(cluster, forgotten, at=kept)
+    assert cluster.run(lambda: has_voters(cluster, kept), ms_max=60_000)
+    node = node_of(cluster, kept)
+    node.stop(is_power_lost=True)
+    node.start()
+    # Its log says that there is no other: it does not wait again.
+    assert cluster.run(lambda: has_voters(cluster, kept), ms_max=5_000)
+
+
+def test_it_goes_on_as_well_if_its_node_was_down_meanwhile() -> None:
+    cluster = with_queue(1, 2)
+    for name in ("node4@here", "node5@here"):
+        cluster.admit(cluster.add(name), cluster.nodes[2])
+    assert cluster.run(cluster.is_settled, ms_max=60_000)
+    cluster.nodes[0].stop(is_power_lost=True)
+    forget(cluster, 2, at=3)
+    cluster.nodes[0].start()
+    assert cluster.run(lambda: has_voters(cluster, 1), ms_max=60_000)
+
+
+def test_one_of_three_replicas_goes_on_without_the_others_only_if_an_operator_accepts_the_loss() -> None:
+    cluster = with_queue(1, 2, 3)
+    for name in ("node4@here", "node5@here"):
+        cluster.admit(cluster.add(name), cluster.nodes[0])
+    assert cluster.run(cluster.is_settled, ms_max=60_000)
+    for each in (2, 3):
+        node_of(cluster, each).stop(is_power_lost=True)
+    forget(cluster, 2, at=1)
+    forget(cluster, 3, at=1)
+    cluster.run(lambda: False, ms_max=60_000)
+    assert not has_voters(cluster, 1)
+    front = node_of(cluster, 1).front_of(QUEUE)
+    assert front.is_left_alone
+    front.recover()
+    assert cluster.run(lambda: has_voters(cluster, 1), ms_max=20_000)
+    assert not front.is_left_alone
 
 
 def test_a_node_that_hands_over_leads_nothing_any_more_when_it_says_that_it_is_done() -> None:

@@ -1338,17 +1338,18 @@ export interface Recovery {
   /** Losses of its virtual host that may concern it. */
   losses: Loss[];
   message_bytes: number;
-  /** Ready messages; of a queue that is down, those that are readable. */
+  /** Ready messages; of a queue that does not run, those that are here. */
   messages: number;
-  /** Why its data may be incomplete: file, byte and what is wrong. */
+  /** Why it does not run, as far as it does not. */
   reason?: string;
-  state: "down" | "running";
+  /** `minority`: too many nodes with a replica were removed from the cluster. */
+  state: "down" | "minority" | "running";
   term: number;
 }
 
 /** Accepts the loss. */
 export interface RecoveryBody {
-  /** Must be true: messages that are not readable are given up. */
+  /** Must be true: messages that are not here, or not readable, are given up. */
   accept_loss: boolean | string;
 }
 

@@ -27,8 +27,14 @@ def recover_cluster(directory: Path, alive: list[str], *, is_loss_accepted: bool
         if not is_loss_accepted:
             click.echo("\nnothing was changed; --accept-loss makes this node the only member of the cluster")
             return
+        count = member.divided_queue_count
         continue_alone(directory, member)
         _report_done(directory, member, alive)
+        if count:
+            queues = "1 quorum queue" if count == 1 else f"{count} quorum queues"
+            click.echo(
+                f"then recover {queues} of more than two replicas: warren queues recover QUEUE --accept-loss"
+            )
     except RecoveryRefused as error:
         _refuse(str(error))
     except OSError as error:

@@ -49,6 +49,15 @@ class StoppedMember(Struct, frozen=True, kw_only=True):
         """The other members, in the order of their ids."""
         return [member for member in self.metadata.members.by_id.values() if member.id != self.own.id]
 
+    @property
+    def divided_queue_count(self) -> int:
+        """The number of quorum queues with replicas here and on several others, which may have more."""
+        return sum(
+            len(queue.members) > 2 and queue.replica_on(self.own.id) > 0
+            for vhost in self.metadata.vhosts.by_name.values()
+            for queue in vhost.topology.queues.values()
+        )
+
     def queue_count_on(self, member: MemberRecord) -> int:
         """The number of queues whose home is a member."""
         return self.metadata.homes.get(member.id, 0)

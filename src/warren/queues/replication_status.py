@@ -22,7 +22,7 @@ class ReplicationStatus(Struct, frozen=True, kw_only=True):
     snapshot_index: int
     # Why the data of this replica on disk may not be complete; empty if it is known to be.
     untrusted: str = ""
-    # The readable messages of such a replica, and the size of their bodies.
+    # Its messages, held ones too, as far as they are applied or readable, and the size of their bodies.
     readable_count: int = 0
     readable_bytes: int = 0
     # Messages that exceeded the delivery limit without a dead-letter exchange, and the size of their bodies:

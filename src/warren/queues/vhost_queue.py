@@ -188,8 +188,13 @@ class VhostQueue(Queue):
         """True if it can neither take nor deliver messages until `recover`."""
         return False
 
+    @property
+    def is_left_alone(self) -> bool:
+        """True if those that its replica on this node needs for a leader were removed, until `recover`."""
+        return False
+
     def recover(self) -> None:
-        """Accept what is missing if the queue is down: it opens soon, with what is readable."""
+        """Accept what is missing if the queue is down or left alone: it opens soon, with what is here."""
 
     def replication_status(self) -> ReplicationStatus | None:
         """Its replica on this node; None if the queue is not replicated."""

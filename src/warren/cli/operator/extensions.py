@@ -109,12 +109,12 @@ def _recover(session: Session, arguments: Arguments) -> None:
     answer: Row = session.api.send("GET", path)
     if session.is_json and not arguments["accept_loss"]:
         session.print_json(answer)
-    if answer["state"] != "down":
+    if answer["state"] == "running":
         session.say(f"queue {arguments['queue']}: running, nothing to recover")
         return
     _tell_recoverable(session, answer)
     if not arguments["accept_loss"]:
-        raise Failure("the queue stays down: pass --accept-loss to continue with what is readable")
+        raise Failure("the queue does not run: pass --accept-loss to continue with what is here")
     answer = session.api.send("POST", path, {"accept_loss": True})
     if session.is_json:
         session.print_json(answer)
@@ -297,8 +297,8 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         name="recover",
         is_in_vhost=True,
         does=_recover,
-        text="Show what is readable of a quorum queue that is down, and continue with it.",
-        takes=(QUEUE, flag("--accept-loss", text="give up what is not readable, and run the queue again")),
+        text="Show what is here of a quorum queue that is down or without majority, and continue with it.",
+        takes=(QUEUE, flag("--accept-loss", text="give up what is not here, and run the queue again")),
     ),
     CustomCommand(
         group="exchanges",

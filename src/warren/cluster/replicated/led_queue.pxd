@@ -5,6 +5,7 @@ cdef class LedQueue(VhostQueue):
     cdef object _counts
     cdef bint _is_paused
     cdef QuorumQueue _leader
+    cdef object _local
     cdef QuorumQueue _replica
 
     cpdef pump(self)

@@ -1,22 +1,25 @@
 """What a replicated quorum queue knows of its messages: what its leader says, here or on another node."""
 
+from warren.cluster.replicated.local_replica import LocalReplica
 from warren.errors import PreconditionFailed
 from warren.model.arguments import QueueSettings
 from warren.model.message import Message
-from warren.queues.queue import Consumer, QueueHost
+from warren.queues.queue import Consumer
 from warren.queues.queue_counts import QueueCounts
 from warren.queues.quorum.quorum_queue import QuorumQueue
 from warren.queues.replication_status import ReplicationStatus
 from warren.queues.vhost_queue import VhostQueue
+from warren.vhost.vhost import VirtualHost
 
 
 class LedQueue(VhostQueue):
     """The base of a replicated queue: the replica on this node, and the numbers of the leader."""
 
-    __slots__ = ("_counts", "_is_paused", "_leader", "_replica")
+    __slots__ = ("_counts", "_is_paused", "_leader", "_local", "_replica")
 
-    def __init__(self, name: str, vhost_name: str, host: QueueHost, settings: QueueSettings) -> None:
-        super().__init__(name, vhost_name, host, settings)
+    def __init__(self, name: str, vhost: VirtualHost, settings: QueueSettings, local: LocalReplica) -> None:
+        super().__init__(name, vhost.name, vhost, settings)
+        self._local = local
         # The queue of the replica on this node, and the same if it leads.
         self._replica: QuorumQueue | None = None
         self._leader: QuorumQueue | None = None
@@ -152,10 +155,16 @@ class LedQueue(VhostQueue):
         """Forget everything that is under way: nothing is sent or received for it on this node any more."""
         raise NotImplementedError
 
+    @property
+    def is_left_alone(self) -> bool:
+        """True if the replicas that the one on this node needs for a leader were removed."""
+        return self._local.is_left_alone
+
     def recover(self) -> None:
-        """Accept what is missing if the replica on this node is down."""
+        """Accept what is missing if the replica on this node is down, or left alone."""
         if self._replica is not None:
             self._replica.recover()
+        self._local.continue_alone()
 
     def replication_status(self) -> ReplicationStatus | None:
         """The replica on this node; None if it has none."""

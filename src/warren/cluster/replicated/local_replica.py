@@ -9,6 +9,10 @@ The members that a group has may be needed to agree on its next ones. So one tha
 to the others by the address that it had, and hands over if it leads. It has been removed when it has applied
 that, or when it has not heard the one that leads at two looks, GROUP_LEAVING_MS apart.
 
+A replica that is the only one which the record has left cannot have the others removed without their votes.
+If it hears none of them, as when their nodes were removed from the cluster, it goes on alone: of two voters
+it has all that was committed, and does that by itself; of more it may lack some, and an operator decides.
+
 A replica whose data are lost or damaged is never one of its group again, since it may have forgotten what it
 has promised: it has another number from then on, and gets everything from the leader.
 """
@@ -21,7 +25,7 @@ from warren.cluster.groups.group_traffic import GroupTraffic, election_chance
 from warren.cluster.groups.quorum_replica import QuorumReplica
 from warren.cluster.membership.group_reconciler import GroupReconciler
 from warren.cluster.replicated.background_proposals import BackgroundProposals
-from warren.limits_raft import GROUP_LEAVING_MS
+from warren.cluster.replicated.lasting_condition import LastingCondition
 from warren.metadata.commands import ChangeQueueMembers
 from warren.metadata.incarnation import Incarnation
 from warren.metadata.records import FIRST_REPLICA, QueueRecord
@@ -69,10 +73,10 @@ class LocalReplica:
         # The node of each replica that the group may have, or that has just left it and is told so.
         self._nodes: dict[int, int] = {}
         self._members: frozenset[int] = frozenset()
-        # True while it is looked at from time to time whether the group has removed it.
-        self._is_leaving = False
-        # True if it did not hear the leader at the last look.
-        self._was_left_behind = False
+        # While its group has not removed it, though the record has; and while it is the only one left.
+        after = dependencies.after
+        self._leaving = LastingCondition(after, self._is_left_behind, self._end_leaving)
+        self._waiting = LastingCondition(after, lambda: self._is_without_leader, self._go_on)
         # Called when `queue` is another one by a change of the record.
         self.replaced: Callable[[], None] = lambda: None
         self.queue: QuorumQueue | None = None
@@ -100,8 +104,10 @@ class LocalReplica:
         self.record = record
         number = record.replica_on(self._node)
         if number == self._number:
+            self._leaving.end()
             if number:
                 self._place()
+                self._check_others()
         elif self._votes():
             self._place()
             self._leave()
@@ -133,6 +139,20 @@ class LocalReplica:
                 ),
                 lambda: self.record.replica_on(self._node) == lost,
             )
+
+    @property
+    def is_left_alone(self) -> bool:
+        """True if it is the only one that the record has, and cannot be elected without some that it has not.
+
+        False while one of those leads, or it does.
+        """
+        return self._is_without_leader and len(self._others) > 0
+
+    def continue_alone(self) -> None:
+        """Go on without the others if it is left alone: what it does not have is given up."""
+        group = None if self.queue is None else self.queue.group
+        if group is not None and self.is_left_alone:
+            group.continue_alone(loses_messages=len(self._others) > 1)
 
     def leave(self, found: Mapping[int, RecoveredQueue]) -> None:
         """Release what the store has `found`, by priority level, of a replica that is not here any more."""
@@ -172,6 +192,34 @@ class LocalReplica:
             ),
         )
         self._place()
+        self._check_others()
+
+    @property
+    def _others(self) -> frozenset[int]:
+        """The other voters, if the record has only this replica, which votes as well; else none."""
+        group = None if self.queue is None else self.queue.group
+        record = self.record
+        is_sole = len(record.members) == 1 and record.replica_on(self._node) == self._number
+        if group is None or not is_sole or not self._votes():
+            return frozenset()
+        configuration = group.driver.replica.configuration
+        return frozenset((*configuration.voters, *configuration.outgoing)) - {self._number}
+
+    @property
+    def _is_without_leader(self) -> bool:
+        group = None if self.queue is None else self.queue.group
+        return group is not None and group.leader == NOBODY
+
+    def _check_others(self) -> None:
+        """Go on alone, some time later, if the only other replica that votes is not to be heard any more."""
+        if len(self._others) == 1:
+            self._waiting.begin()
+        else:
+            self._waiting.end()
+
+    def _go_on(self) -> None:
+        self.continue_alone()
+        self._check_others()
 
     def _place(self) -> None:
         """Let the replica hear of those on other nodes, and they of it."""
@@ -192,6 +240,8 @@ class LocalReplica:
     def _unplace(self) -> None:
         if self._is_placed:
             self._is_placed = False
+            self._leaving.end()
+            self._waiting.end()
             self._dependencies.traffic.remove(self.record.number)
 
     def _votes(self) -> bool:
@@ -203,25 +253,19 @@ class LocalReplica:
         """Have another replica lead if this one does, and end it when the group has removed it."""
         if self.queue is not None and self.queue.group is not None:
             self.queue.group.hand_over()
-        if not self._is_leaving:
-            self._is_leaving = True
-            self._was_left_behind = False
-            self._dependencies.after(GROUP_LEAVING_MS, self._look)
+        self._leaving.begin()
 
-    def _look(self) -> None:
-        """End the replica if its group has removed it, and look again later if not."""
+    def _end_leaving(self) -> None:
+        """End the replica, which its group has removed."""
         number = self.record.replica_on(self._node)
-        was_left_behind, self._was_left_behind = self._was_left_behind, self._is_left_behind()
-        if number == self._number or not self._is_placed:
-            self._is_leaving = False
-        elif not self._votes() or (was_left_behind and self._was_left_behind):
-            self._is_leaving = False
+        if number != self._number and self._is_placed:
+            self._leaving.end()
             self._begin_again(number)
-        else:
-            self._dependencies.after(GROUP_LEAVING_MS, self._look)
 
     def _is_left_behind(self) -> bool:
-        """True if a replica on another node leads, and this one hears none."""
+        """True if it was removed: it has applied that, or does not hear who leads on another node."""
+        if not self._votes():
+            return True
         leader = self._dependencies.traffic.leaders.leader(self.record.number)
         group = None if self.queue is None else self.queue.group
         is_led = leader.node not in (0, self._node) and not leader.is_away
@@ -231,9 +275,10 @@ class LocalReplica:
         """The group has other members: forget where those were that have left."""
         if self._is_placed:
             self._place()
-        if self._is_leaving and not self._votes():
+        if self._leaving.is_begun and not self._votes():
             # In a turn of its own: the group is applying that.
-            self._dependencies.after(0, self._look)
+            self._dependencies.after(0, self._end_leaving)
+        self._check_others()
         self._dependencies.reconciler.change_applied(group.number)
 
     def _begin_again(self, number: int) -> None:

@@ -26,7 +26,6 @@ cdef class ReplicatedQueue(LedQueue):
     cdef object _enqueuer
     cdef bint _is_gone
     cdef uint64_t _number
-    cdef object _local
     cdef object _served_nodes
     cdef uint64_t _term
     cdef LeaderTraffic _traffic

@@ -68,8 +68,8 @@ class ReplicatedQueue(LedQueue):
     """A quorum queue whose leader may be any node."""
 
     __slots__ = (
-        "_absence", "_after", "_changes", "_credit", "_dependencies", "_enqueuer", "_is_gone", "_local",
-        "_number", "_served_nodes", "_term", "_traffic",
+        "_absence", "_after", "_changes", "_credit", "_dependencies", "_enqueuer", "_is_gone", "_number",
+        "_served_nodes", "_term", "_traffic",
     )  # fmt: skip
 
     def __init__(
@@ -79,11 +79,10 @@ class ReplicatedQueue(LedQueue):
         settings: QueueSettings,
         dependencies: ReplicatedDependencies,
     ) -> None:
-        super().__init__(record.name, vhost.name, vhost, settings)
+        super().__init__(record.name, vhost, settings, dependencies.local)
         self._dependencies = dependencies
         self._after = dependencies.after
         self._number = record.number
-        self._local = dependencies.local
         # The term in which this node leads; 0 while it does not, or while there is no other member.
         self._term = 0
         run = dependencies.incarnation

@@ -1,4 +1,4 @@
-"""Recovering a quorum queue that is down because its data on disk may be incomplete."""
+"""Recovering a quorum queue whose data on disk may be incomplete, or that has lost its majority for good."""
 
 from typing import Annotated, Literal, NotRequired, TypedDict
 
@@ -15,13 +15,18 @@ from warren.management.request_context import request_context
 from warren.model.arguments import QUORUM
 from warren.queues.vhost_queue import VhostQueue
 
+_LEFT_ALONE = "half of the nodes with a replica, or more, were removed from the cluster: it has no majority"
+
 
 class RecoveryShape(TypedDict):
     """What is readable of a quorum queue, and what is missing."""
 
-    state: Literal["running", "down"]
-    reason: NotRequired[Annotated[str, doc("Why its data may be incomplete: file, byte and what is wrong.")]]
-    messages: Annotated[int, doc("Ready messages; of a queue that is down, those that are readable.")]
+    state: Annotated[
+        Literal["running", "down", "minority"],
+        doc("`minority`: too many nodes with a replica were removed from the cluster."),
+    ]
+    reason: NotRequired[Annotated[str, doc("Why it does not run, as far as it does not.")]]
+    messages: Annotated[int, doc("Ready messages; of a queue that does not run, those that are here.")]
     message_bytes: int
     term: int
     last_index: Annotated[int, doc("The last entry of its log that is readable.")]
@@ -32,7 +37,9 @@ class RecoveryShape(TypedDict):
 class RecoveryBody(TypedDict):
     """Accepts the loss."""
 
-    accept_loss: Annotated[Flag, doc("Must be true: messages that are not readable are given up.")]
+    accept_loss: Annotated[
+        Flag, doc("Must be true: messages that are not here, or not readable, are given up.")
+    ]
 
 
 @documented(response=RecoveryShape)
@@ -43,16 +50,17 @@ def recoverable(request: web.Request, node: ManagedNode) -> web.StreamResponse:
 
 @documented(body=RecoveryBody, response=RecoveryShape)
 async def recover(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Recover a quorum queue that is down: it continues with the messages that are readable.
+    """Recover a quorum queue that is down, or whose majority was removed: it continues with what is here.
 
-    All of them are marked as redelivered. The answer follows when the queue is running.
+    All of its messages are marked as redelivered. The answer follows when the queue is running.
     """
     fields = await read_fields(request, "accept_loss")
     queue = _queue(request, node)
     if not fields.flag("accept_loss"):
-        raise bad_request("accept_loss must be true: messages that are not readable are given up")
-    if queue.is_down:
-        queue.recover()
+        raise bad_request(
+            "accept_loss must be true: messages that are not here, or not readable, are given up"
+        )
+    queue.recover()
     return reply(_report(node, await restored(queue_here(queue))))
 
 
@@ -72,11 +80,14 @@ def _report(node: ManagedNode, queue: VhostQueue) -> dict[str, object]:
         for loss in node.losses()
         if loss.vhost == queue.vhost_name and (not loss.queues or queue.name in loss.queues)
     ]
+    state, reason = "down" if queue.is_down else "running", status.untrusted
+    if queue.is_left_alone:
+        state, reason = "minority", _LEFT_ALONE
     return {
-        "state": "down" if queue.is_down else "running",
-        **({"reason": status.untrusted} if status.untrusted else {}),
-        "messages": status.readable_count if queue.is_down else queue.message_count,
-        "message_bytes": status.readable_bytes if queue.is_down else queue.ready_bytes,
+        "state": state,
+        **({"reason": reason} if reason else {}),
+        "messages": queue.message_count if state == "running" else status.readable_count,
+        "message_bytes": queue.ready_bytes if state == "running" else status.readable_bytes,
         "term": status.term,
         "last_index": status.last_index,
         "commit_index": status.commit_index,

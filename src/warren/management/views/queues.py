@@ -233,9 +233,12 @@ def _state(node: ManagedNode, record: QueueRecord, live: VhostQueue) -> str:
 
 
 def state_without_leader(node: ManagedNode, record: QueueRecord) -> str:
-    """The state of a queue that nobody leads: `minority`, as in RabbitMQ 4, if half of its nodes are down."""
-    up_count = sum(node.is_up(member.node) for member in record.members)
-    return "minority" if up_count and 2 * up_count <= len(record.members) else "down"
+    """The state of a queue that nobody leads: `minority`, as in RabbitMQ 4, if half of its nodes are down.
+
+    It is the same of a queue with one replica left, which needs others that were removed.
+    """
+    count, up_count = len(record.members), sum(node.is_up(member.node) for member in record.members)
+    return "minority" if up_count and (count == 1 or 2 * up_count <= count) else "down"
 
 
 def _declared(node: ManagedNode, named: IndexedQueue) -> JsonObject:

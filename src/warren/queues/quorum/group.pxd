@@ -27,6 +27,8 @@ cdef class QuorumGroup(GroupListener):
     cdef bint _is_started
     cdef bint _leads
     cdef bint _is_retiring
+    cdef bint _is_left_alone
+    cdef bint _loses_messages
     cdef uint64_t _term
     cdef int _unwritten_ticks
     cdef readonly QuorumMachine machine

@@ -25,7 +25,7 @@ from warren.limits_raft import (
 )
 from warren.metadata.incarnation import Incarnation
 from warren.model.message import StoredMessage
-from warren.queues.quorum.batch_codec import Enqueuer, SettledRun
+from warren.queues.quorum.batch_codec import Enqueuer, QuorumBatch, Reach, SettledRun
 from warren.queues.quorum.group_proposals import GroupOwner, GroupProposals
 from warren.queues.quorum.machine import QuorumMachine
 from warren.queues.quorum.pending_batch import PendingBatch
@@ -92,8 +92,9 @@ class QuorumGroup(GroupListener):
     """The replica of one quorum queue on this node; it leads if it is the only member."""
 
     __slots__ = (
-        "_driver", "_incarnation", "_is_retiring", "_is_started", "_leads", "_log", "_membership", "_owner",
-        "_storage", "_store", "_term", "_unwritten_ticks", "is_closed", "machine", "messages", "proposals",
+        "_driver", "_incarnation", "_is_left_alone", "_is_retiring", "_is_started", "_leads", "_log",
+        "_loses_messages", "_membership", "_owner", "_storage", "_store", "_term", "_unwritten_ticks",
+        "is_closed", "machine", "messages", "proposals",
     )  # fmt: skip
 
     def __init__(
@@ -118,6 +119,10 @@ class QuorumGroup(GroupListener):
         self._term = 0
         # True while it leads and has another one lead, as soon as all agree on what was never delivered.
         self._is_retiring = False
+        # True while the log on the disk has members of which this replica has ceased to wait; and whether
+        # they may have had what it has not.
+        self._is_left_alone = False
+        self._loses_messages = False
         # The ticks in which the store has taken nothing of what was gathered.
         self._unwritten_ticks = 0
         # What is agreed on, beside the messages; `settled` are those of entries that are not in the log.
@@ -245,6 +250,21 @@ class QuorumGroup(GroupListener):
         self._driver.replica.transfer(replica)
         self._flush()
 
+    def continue_alone(self, *, loses_messages: bool) -> None:
+        """Be the only member, and lead, since the others are gone for good; not while a snapshot arrives.
+
+        If it `loses_messages` that the others may have agreed on, each one counts as delivered.
+        """
+        replica = self._driver.replica
+        if replica.leads() or replica.log.snapshot is not None:
+            return
+        self._begin()
+        self._is_left_alone = True
+        self._loses_messages = loses_messages
+        replica.continue_alone()
+        self._flush()
+        self._membership.changed(self)
+
     def propose_change(self, change: ConfigurationChange) -> bool:
         """Propose a change of the members; False if this replica does not lead, or if that must wait."""
         if not self.is_open:
@@ -357,6 +377,8 @@ class QuorumGroup(GroupListener):
             commit_index=replica.hard_state.commit,
             applied_index=replica.log.applied,
             snapshot_index=log.snapshot.index,
+            readable_count=self.messages.count,
+            readable_bytes=self.messages.byte_count,
         )
 
     def reach(self, level: int) -> int:
@@ -442,6 +464,10 @@ class QuorumGroup(GroupListener):
         """Open the queue: everything of earlier terms is applied."""
         self._term = term
         own = self._incarnation
+        if self._loses_messages:
+            self._loses_messages = False
+            reaches = tuple(Reach(level, end) for level, end in self.messages.ends().items())
+            self.machine.apply(QuorumBatch(reaches=reaches))
         enqueuers = self.machine.enqueuers()
         self.proposals.open(self.machine.last_number(Enqueuer(own.node, own.number)))
         self._owner.opened()
@@ -513,9 +539,12 @@ class QuorumGroup(GroupListener):
         """
         driver, log = self._driver, self._log
         driver.flush()
-        if self.is_open and not log.snapshot.index and not driver.replica.is_only_member():
-            # It began alone, and its first configuration is before all entries: who is added is not to be
-            # sent these without it, but a snapshot.
+        if self.is_open and (
+            self._is_left_alone or (not log.snapshot.index and not driver.replica.is_only_member())
+        ):
+            # Its configuration is another one on the disk. Or it began alone, with a configuration before
+            # all entries: who is added is not to be sent these without it, but a snapshot.
+            self._is_left_alone = False
             self._replace_entries(driver.applied)
         if self._storage.has_recent:
             self._storage.drop_recent(self._lowest_match())

@@ -74,6 +74,16 @@ class ReplicaMessages:
         """Priority level -> the position in the group behind the last message that is applied."""
         return {level: messages.end for level, messages in sorted(self._levels.items()) if messages.end}
 
+    @property
+    def count(self) -> int:
+        """The number of messages."""
+        return sum(messages.index.count for messages in self._levels.values())
+
+    @property
+    def byte_count(self) -> int:
+        """The size of their bodies."""
+        return sum(messages.byte_count for messages in self._levels.values())
+
     def found(self, level: int, reach: int) -> RecoveredQueue:
         """The messages of `level`, of which those before `reach` may have been delivered."""
         messages, end = self._level(level), self.end(level)

@@ -178,8 +178,7 @@ class Replica:
         If it cannot be applied now (`change_refusal`), an empty entry takes its place. A leader that would
         step down by it hands over first, and returns 0: whoever leads then is to be asked again.
         """
-        state = self._state
-        if state.role is Role.LEADER and leadership.hands_over_before(state, change):
+        if self._state.role is Role.LEADER and leadership.hands_over_before(self._state, change):
             return 0
         payload = encode_change(change)
         return self._propose(Entry(0, 0, EntryKind.CHANGE, payload, size=len(payload)))
@@ -197,6 +196,16 @@ class Replica:
         """Start an election, as a tick does when no leader was heard of."""
         pre_vote = self._state.settings.pre_vote
         start_election(self._state, Campaign.PRE_ELECTION if pre_vote else Campaign.ELECTION)
+
+    def continue_alone(self) -> None:
+        """Be the only member and lead, since the others are gone for good; for one that does not lead.
+
+        A snapshot with this configuration has to be stored before anything proposed later is confirmed. Lost
+        is what others have committed and this one does not have: of two voters, each has everything.
+        """
+        membership.switch(self._state, Configuration((self._state.id,)))
+        self._state.become_follower(self._state.term, NOBODY)
+        self.campaign()
 
     def transfer(self, to: int) -> None:
         """Have another member lead; it is done, or given up, within an election's time."""
