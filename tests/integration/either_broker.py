@@ -1,4 +1,4 @@
-"""One test for Warren and for RabbitMQ 3.10.8: a broker with its HTTP API, a virtual host for each test."""
+"""One test for Warren and for RabbitMQ: a broker with its HTTP API, and a virtual host for each test."""
 
 from __future__ import annotations
 
@@ -32,10 +32,17 @@ class Site:
     kind: str
     ports: dict[str, int]
     vhost: str = "/"
+    # True for RabbitMQ 4, whose answers are not always those of 3.10.8.
+    is_rabbitmq_4: bool = False
     api: HttpClient = field(init=False)
 
     def __post_init__(self) -> None:
         self.api = HttpClient(self)
+
+    @property
+    def answers(self) -> str:
+        """The key of its answers in `link_differences`: `rabbitmq 4` has some of its own."""
+        return "rabbitmq 4" if self.is_rabbitmq_4 else self.kind
 
     @property
     def port(self) -> int:
@@ -61,7 +68,7 @@ class Site:
         """The virtual host `name`, which is made if there is none."""
         assert self.api.status(f"PUT /vhosts/{quoted(name)}") in (201, 204)
         assert self.api.status(f"PUT /permissions/{quoted(name)}/guest", ALL) in (201, 204)
-        return Site(self.kind, self.ports, name)
+        return Site(self.kind, self.ports, name, self.is_rabbitmq_4)
 
     def remove(self) -> None:
         """Delete the virtual host."""
@@ -143,7 +150,8 @@ def site(kind: str, folder: Path, plugins: tuple[str, ...] = _PLUGINS) -> Iterat
     rabbitmq = RabbitMQ(folder, listen="127.0.0.1", settings=settings, plugins=plugins)
     rabbitmq.start()
     try:
-        yield Site(kind, {"amqp": rabbitmq.port, "http": http})
+        ports = {"amqp": rabbitmq.port, "http": http}
+        yield Site(kind, ports, is_rabbitmq_4=rabbitmq.version() >= (4,))
     finally:
         rabbitmq.stop()
 

@@ -11,6 +11,14 @@ from typing import Any
 
 import pytest
 from tests.integration.either_broker import RABBITMQ, WARREN, Site, becomes, site
+from tests.integration.link_differences import (
+    FIELDS_OF_A_SHOVEL,
+    HAS_PARAMETER,
+    HAS_STATUS,
+    MISSING_SHOVEL_DELETED,
+    PROTECTED_SHOVEL_SET,
+    QUEUE_OF_AN_EXCHANGE,
+)
 from tests.rabbitmq import is_installed
 
 needs_rabbitmq = (pytest.mark.rabbitmq, pytest.mark.skipif(not is_installed(), reason="no RabbitMQ here"))
@@ -132,8 +140,8 @@ def test_a_shovel_is_returned_as_it_was_set_and_has_a_status(hole: Site, more: d
 
 def test_a_shovel_is_deleted_and_restarted_by_its_own_routes(hole: Site) -> None:
     one = "/shovels/vhost/rabbit%2Fhole/temporary"
-    for path in (one, f"{one}/restart"):
-        assert hole.api.status(f"DELETE {path}") == 404
+    assert hole.api.status(f"DELETE {one}") == MISSING_SHOVEL_DELETED[hole.answers]
+    assert hole.api.status(f"DELETE {one}/restart") == 404
     hole.set("shovel", "temporary", definition(hole))
     becomes(lambda: [shown["state"] for shown in hole.api.get("/shovels/rabbit%2Fhole")], ["running"])
     assert hole.api.status(f"DELETE {one}/restart") == 204
@@ -141,6 +149,57 @@ def test_a_shovel_is_deleted_and_restarted_by_its_own_routes(hole: Site) -> None
     assert hole.api.status(f"DELETE {one}") == 204
     assert hole.api.get("/shovels/rabbit%2Fhole") == []
     assert hole.api.status(f"GET {SHOVELS}/temporary") == 404
+
+
+def test_a_running_shovel_has_the_fields_of_both_versions(hole: Site) -> None:
+    hole.set("shovel", "temporary", definition(hole))
+    becomes(lambda: [one["state"] for one in hole.api.get("/shovels/rabbit%2Fhole")], ["running"])
+    (shown,) = hole.api.get("/shovels/rabbit%2Fhole")
+    fields = FIELDS_OF_A_SHOVEL[hole.answers]
+    if hole.kind == RABBITMQ:
+        assert set(shown) == fields
+    else:
+        assert set(shown) >= fields
+    hole.clear("shovel", "temporary")
+
+
+def test_one_shovel_is_shown_by_its_own_route(hole: Site) -> None:
+    hole.set("shovel", "temporary", definition(hole))
+    becomes(lambda: [one["state"] for one in hole.api.get("/shovels/rabbit%2Fhole")], ["running"])
+    found = hole.api.get("/shovels/vhost/rabbit%2Fhole/temporary")
+    one = found[0] if isinstance(found, list) else found
+    assert (one["name"], one["vhost"]) == ("temporary", "rabbit/hole")
+    if hole.answers in HAS_STATUS:
+        assert one["state"] == "running"
+    if hole.answers in HAS_PARAMETER:
+        address = [f"amqp://127.0.0.1:{hole.port}/rabbit%2Fhole"]
+        assert one["component"] == "shovel"
+        assert one["value"] == definition(hole) | dict.fromkeys(ENDS, address)
+    hole.clear("shovel", "temporary")
+
+
+def test_a_protected_shovel_is_deleted_as_a_parameter_only(hole: Site) -> None:
+    one = f"{SHOVELS}/temporary"
+    owner = {"name": "mySourceQueue", "kind": "queue", "virtual_host": "rabbit/hole"}
+    value = definition(hole, internal=True, internal_owner=owner)
+    is_set = hole.api.status(f"PUT {one}", {"value": value})
+    assert is_set == PROTECTED_SHOVEL_SET[hole.answers]
+    if is_set != 201:
+        return
+    becomes(lambda: [one["state"] for one in hole.api.get("/shovels/rabbit%2Fhole")], ["running"])
+    assert hole.api.status("DELETE /shovels/vhost/rabbit%2Fhole/temporary") == 405
+    assert hole.api.status(f"GET {one}") == 200
+    assert hole.api.status(f"DELETE {one}") == 204
+    assert hole.api.get("/shovels/rabbit%2Fhole") == []
+
+
+def test_the_queue_of_a_federated_exchange_has_the_arguments_of_its_version(hole: Site) -> None:
+    hole.upstream("up", hole.uri, exchange="source")
+    hole.policy("p", "^amq.topic$", "exchanges", federation_upstream="up")
+    becomes(lambda: [link["status"] for link in hole.links()], ["running"])
+    found = [one for one in hole.api.get("/queues/rabbit%2Fhole") if one["name"].startswith("federation: ")]
+    assert [one["arguments"] for one in found] == [QUEUE_OF_AN_EXCHANGE[hole.answers]]
+    hole.clear_policy("p")
 
 
 def test_a_policy_makes_one_link_and_its_deletion_none(either: Site, hole: Site) -> None:

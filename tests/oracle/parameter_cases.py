@@ -1,4 +1,7 @@
-"""Parameters and policies, with the errors of RabbitMQ 3.10.8 and its plugins."""
+"""Parameters and policies, with the errors of RabbitMQ 3.10.8 and its plugins.
+
+`parameter_differences` has what RabbitMQ 4.3.6 and Warren answer otherwise.
+"""
 
 from typing import Final
 

@@ -1614,6 +1614,103 @@ export interface Shovel {
   why_since: number;
 }
 
+/** A dynamic shovel, and the parameter that defines it. */
+export interface ShovelParameter {
+  /** While it runs: running, flow (held up) or blocked (an alarm at the destination). */
+  blocked_status?: string;
+  /** shovel. */
+  component: string;
+  /** Messages that the destination has confirmed. */
+  confirmed: number;
+  confirmed_details: RateDetails;
+  /** Unix time since which it runs without a break; 0 if it does not run. */
+  connected_at: number;
+  /** Unix time of the last delivery by the source; 0 if there was none. */
+  delivered_at: number;
+  /** How often it delivers: exactly once, at least once or at most once. */
+  delivery: string;
+  /** Why not exactly once, although that was asked for; else empty. */
+  delivery_reason: string;
+  dest_exchange?: string;
+  dest_exchange_key?: string;
+  dest_protocol?: string;
+  dest_queue?: string;
+  /** The address of the destination, without credentials. */
+  dest_uri?: string;
+  /** The addresses of the destination, without credentials. */
+  destination_uris: string[];
+  /** Messages removed from the source by a filter or a rule of the link. */
+  dropped: number;
+  dropped_details: RateDetails;
+  /** Messages published at the destination since it was created. */
+  forwarded: number;
+  forwarded_details: RateDetails;
+  /** Messages ready at the source; null if that is not known. */
+  lag_messages: number | null;
+  /** Unix time at which they were counted; 0 if never. */
+  lag_messages_at: number;
+  lag_messages_details?: LagDetails;
+  /** Age of the last message when it was forwarded; null if it has no timestamp. */
+  lag_seconds: number | null;
+  lag_seconds_details?: LagDetails;
+  /** The last error, also while it runs again; empty if there was none. */
+  last_error: string;
+  /** Unix time of the last error; 0 if there was none. */
+  last_error_at: number;
+  /** The reply code of the last error; 0 if it has none. */
+  last_error_code: number;
+  name: string;
+  /** Unix time of the next attempt to connect; 0 if none is planned. */
+  next_attempt_at: number;
+  node: string;
+  /** Messages in memory that wait for the destination. */
+  pending: number;
+  /** The prefetch of its consumer at the source; 0 is no limit. */
+  prefetch_count: number;
+  /** The rate limit in messages per second; null if it has none. */
+  rate_max: number | null;
+  /** Why it is terminated. */
+  reason?: string;
+  /** Messages delivered again, which may be duplicates at the destination. */
+  redelivered: number;
+  redelivered_details: RateDetails;
+  /** Messages that the destination refused, and that returned to the source. */
+  rejected: number;
+  rejected_details: RateDetails;
+  /** Messages still to be settled, or `unlimited`. */
+  remaining?: number | string;
+  /** Messages still to be published. */
+  remaining_unacked?: number | string;
+  /** How often it has connected again. */
+  restarts: number;
+  /** The addresses of the source, without credentials. */
+  source_uris: string[];
+  src_exchange?: string;
+  src_exchange_key?: string;
+  src_protocol?: string;
+  src_queue?: string;
+  /** The address of the source, without credentials. */
+  src_uri?: string;
+  /** starting, running or terminated. */
+  state: string;
+  /** Unix time of the last change of its state. */
+  state_since: number;
+  /** Local time of the last change of its state. */
+  timestamp: string;
+  /** dynamic or static. */
+  type: string;
+  /** Messages published that the destination has not confirmed. */
+  unconfirmed: number;
+  /** The definition, with addresses without credentials. */
+  value: Record<string, unknown>;
+  /** Missing for a static shovel, which is in the configuration. */
+  vhost?: string;
+  /** Why it does not forward, in one sentence; empty if it forwards. */
+  why: string;
+  /** Since when, in Unix time; 0 if `why` is empty. */
+  why_since: number;
+}
+
 /** Which queues have no replica on a node any more; patterns are as for growing. */
 export interface ShrinkBody {
   queue_pattern?: string;

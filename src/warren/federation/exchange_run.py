@@ -286,7 +286,7 @@ class ExchangeRun(ChannelListener):
         try:
             await self._declare_internal(channel, FederationUpstreamExchange.type_name, arguments)
         except BrokerRefused as error:
-            if error.code != CommandInvalid.code:
+            if not _is_unknown_type(error):
                 raise
             await self._declare_internal(self._channel, "fanout", dict(_PURPOSE))
         finally:
@@ -374,6 +374,14 @@ class ExchangeRun(ChannelListener):
 
     async def _delete_exchange(self, name: str) -> None:
         await self._channel.call(methods.ExchangeDelete(exchange=name), methods.ExchangeDeleteOk)
+
+
+def _is_unknown_type(error: BrokerRefused) -> bool:
+    """True if a broker refuses to declare an exchange because it does not know the type."""
+    # RabbitMQ 3.10.8 answers 503, and 4.3.6 answers 406 (measured), as it does to other properties.
+    return error.code == CommandInvalid.code or (
+        error.code == PreconditionFailed.code and "exchange type" in error.text
+    )
 
 
 def _has_unsettled(run: LinkRun) -> bool:

@@ -12,7 +12,7 @@ from warren.limits_relay import LINK_NUMBER_MAX, UPSTREAM_SET_SIZE_MAX
 from warren.metadata import validation
 from warren.metadata.commands import INTERNAL_USER, Json
 from warren.metadata.definition_reader import ACK_MODES, ON_CONFIRM, DefinitionReader
-from warren.metadata.uri_check import uri_check, uris_of
+from warren.metadata.uri_check import VhostAccess, uri_check, uris_of
 from warren.metadata.validation import Check
 from warren.model.erlang_terms import printed_json
 
@@ -43,7 +43,6 @@ _SHARED: Mapping[str, Check] = {
     "bind-nowait": validation.boolean,
     "channel-use-mode": validation.one_of(_MULTIPLE, "single"),
 }
-_UPSTREAM_CHECKS: Mapping[str, Check] = {"uri": uri_check(), **_SHARED}
 _MEMBER_CHECKS: Mapping[str, Check] = {"upstream": validation.string, **_SHARED}
 
 
@@ -99,9 +98,13 @@ class UpstreamSet(Struct, frozen=True):
     members: tuple[UpstreamSetMember, ...]
 
 
-def upstream_errors(name: str, value: Json) -> list[str]:
-    """The errors in `value`, the parameter of the upstream `name`, in RabbitMQ's order."""
-    return validation.fields(name, value, _UPSTREAM_CHECKS, mandatory=("uri",))
+def upstream_errors(name: str, value: Json, access: VhostAccess | None = None) -> list[str]:
+    """The errors in `value`, the parameter of the upstream `name`, in RabbitMQ's order.
+
+    With `access`, an address of this node must be in a virtual host that it allows, as in RabbitMQ 4.
+    """
+    checks = {"uri": uri_check(access), **_SHARED}
+    return validation.fields(name, value, checks, mandatory=("uri",))
 
 
 def upstream_set_errors(name: str, value: Json) -> list[str]:

@@ -49,10 +49,10 @@ DELETED = "deleted"
 
 PARAMETERS_OF_OTHERS = frozenset((POLICY, OPERATOR_POLICY, VHOST_LIMITS))
 
-# The errors in a parameter of federation, by its component, its name and its value.
-_ERRORS: Mapping[str, Callable[[str, Json], list[str]]] = {
+# The errors in a parameter with addresses, by its component, its name and its value.
+_ERRORS: Mapping[str, Callable[[str, Json, VhostAccess | None], list[str]]] = {
+    SHOVEL: shovel_errors,
     UPSTREAM: upstream_errors,
-    UPSTREAM_SET: upstream_set_errors,
 }
 
 _VHOST_LIMITS: dict[str, validation.Check] = {
@@ -130,21 +130,21 @@ class GlobalParameters:
 
 def is_component(name: str) -> bool:
     """True if parameters of the component `name` have an effect, and are checked."""
-    return name in PARAMETERS_OF_OTHERS or name == SHOVEL or name in _ERRORS
+    return name in PARAMETERS_OF_OTHERS or name == UPSTREAM_SET or name in _ERRORS
 
 
 def parameter_refusal(command: SetParameter, access: VhostAccess | None = None) -> Reply | None:
     """The refusal if the component is unknown or the value is wrong; None otherwise.
 
-    With `access`, a shovel at this node must be in a virtual host that it allows.
+    With `access`, an address of this node must be in a virtual host that it allows.
     """
     if command.component in PARAMETERS_OF_OTHERS:
         return None
     errors_in = _ERRORS.get(command.component)
-    if command.component == SHOVEL:
-        errors = shovel_errors(command.name, command.value, access)
-    elif errors_in is not None:
-        errors = errors_in(command.name, command.value)
+    if errors_in is not None:
+        errors = errors_in(command.name, command.value, access)
+    elif command.component == UPSTREAM_SET:
+        errors = upstream_set_errors(command.name, command.value)
     else:
         errors = [f"component {command.component} not found"]
     return Reply(Outcome.REFUSED, validation.failed(errors)) if errors else None

@@ -1,8 +1,9 @@
 """The definition of a shovel: the parameter `shovel`, its validation, and its meaning.
 
-Keys, order and texts are RabbitMQ 3.10.8's, measured. Keys that later versions added are accepted:
-`predeclared`, and the protocol `local`, whose ends are this node. Five keys are Warren's own: `rate-limit`,
-`filter-headers`, `filter-routing-key`, `exactly-once` and `single-run`.
+Keys, order and texts are RabbitMQ 3.10.8's, measured. What later versions accept, up to 4.3.6, is accepted:
+`predeclared`, `internal` and its owner, any arguments of queues and consumers, and the protocol `local`,
+whose ends are this node. Five keys are Warren's own: `rate-limit`, `filter-headers`, `filter-routing-key`,
+`exactly-once` and `single-run`.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,6 @@ from warren.metadata.commands import Json
 from warren.metadata.definition_reader import ACK_MODES, NO_ACK, ON_CONFIRM, DefinitionReader
 from warren.metadata.uri_check import VhostAccess, uri_check, uris_of
 from warren.metadata.validation import Check
-from warren.model.arguments import KIND_ARGUMENTS
 from warren.model.erlang_terms import printed_json
 
 SHOVEL = "shovel"
@@ -28,11 +28,11 @@ LOCAL = "local"
 AMQP10 = "amqp10"
 _RECONNECT_DELAY_S = 5
 _PREFETCH_COUNT = 1000
-_CONSUMER_ARGUMENTS = (
-    "x-priority", "x-cancel-on-ha-failover", "x-stream-offset", "x-stream-filter",
-    "x-stream-match-unfiltered",
-)  # fmt: skip
-_QUEUE_ARGUMENTS = sorted({key for keys in KIND_ARGUMENTS.values() for key in keys})
+_INTERNAL_OWNER: Mapping[str, Check] = {
+    "name": validation.string,
+    "kind": validation.one_of("exchange", "queue"),
+    "virtual_host": validation.string,
+}
 _PROPERTIES: Mapping[str, Check] = {
     "content_type": validation.short_string,
     "content_encoding": validation.short_string,
@@ -144,6 +144,8 @@ def shovel_errors(name: str, value: Json, access: VhostAccess | None = None) -> 
     if table.get("exactly-once") is True and table.get("ack-mode", ON_CONFIRM) != ON_CONFIRM:
         errors.append(f"Cannot specify 'exactly-once' without the ack-mode '{ON_CONFIRM}'")
     checks: dict[str, Check] = {
+        "internal": validation.boolean,
+        "internal_owner": validation.table(_INTERNAL_OWNER),
         "reconnect-delay": validation.number,
         "ack-mode": validation.one_of(*ACK_MODES),
         "src-protocol": _protocol,
@@ -221,13 +223,14 @@ def parse_shovel(value: Json) -> ShovelDefinition | str:
 def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Mapping[str, Check]:
     if table.get("src-protocol") == AMQP10:
         return _of_amqp10(table, "src-")
-    checks: dict[str, Check] = {
+    return {
         "src-uri": uri_check(access),
         "src-exchange": validation.short_string,
         "src-exchange-key": validation.short_string,
         "src-queue": validation.short_string,
-        "src-queue-args": validation.table_of(_QUEUE_ARGUMENTS),
-        "src-consumer-args": validation.table_of(_CONSUMER_ARGUMENTS),
+        "src-queue-args": validation.any_table,
+        "src-consumer-args": validation.any_table,
+        "src-consumer-name": validation.short_string,
         "prefetch-count": validation.number,
         "src-prefetch-count": validation.number,
         "delete-after": _delete_after,
@@ -235,9 +238,6 @@ def _source_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Map
         "src-delete-after-duration": _duration,
         "src-predeclared": validation.boolean,
     }
-    if table.get("src-protocol") == LOCAL:
-        checks["src-consumer-name"] = validation.short_string
-    return checks
 
 
 def _destination_checks(table: Mapping[str, Json], access: VhostAccess | None) -> Mapping[str, Check]:
@@ -248,7 +248,7 @@ def _destination_checks(table: Mapping[str, Json], access: VhostAccess | None) -
         "dest-exchange": validation.short_string,
         "dest-exchange-key": validation.short_string,
         "dest-queue": validation.short_string,
-        "dest-queue-args": validation.table_of(_QUEUE_ARGUMENTS),
+        "dest-queue-args": validation.any_table,
         "add-forward-headers": validation.boolean,
         "add-timestamp-header": validation.boolean,
         "dest-add-forward-headers": validation.boolean,

@@ -48,9 +48,10 @@ def table(checks: Mapping[str, Check]) -> Check:
     return lambda name, term: "\n".join(fields(name, term, checks)) or None
 
 
-def table_of(keys: Iterable[str]) -> Check:
-    """A check of a table with optional `keys`, and any values that a frame can express."""
-    return table(dict.fromkeys(keys, expressible))
+def any_table(name: str, term: object) -> str | None:
+    """The error if `term` is not a table whose values a frame can express; None if it is one."""
+    keys: Iterable[str] = term if isinstance(term, Mapping) else ()
+    return table(dict.fromkeys(keys, expressible))(name, term)
 
 
 def expressible(name: str, term: object) -> str | None:

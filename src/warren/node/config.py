@@ -135,7 +135,7 @@ class Config:
             self._families[setting.key] = {}
         elif (family := family_of(key)) is not None and family.attributes:
             reason = self._assign_attribute(family, key, entry)
-        elif family is not None:
+        elif family is not None and not no_effect.is_listed(key):
             name = _plain(key[len(family.key) + 1 :])
             self._families.setdefault(family.key, {})[name] = _parse(family, entry)
         else:

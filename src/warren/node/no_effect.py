@@ -1,8 +1,9 @@
 """Keys of RabbitMQ that Warren accepts without effect, by reason, which a warning at the start contains.
 
 A key matches if it is listed, or begins with a listed key and a dot; one that is listed with `= none`
-matches only itself. The warning is there because ignoring a key can change what clients observe; a key that
-RabbitMQ does not have either is an error instead.
+matches only itself. A listed key that begins like a family, such as `shovel.operating_mode`, is none of its
+names. The warning is there because ignoring a key can change what clients observe; a key that RabbitMQ does
+not have either is an error instead.
 """
 
 REASONS: dict[str, tuple[str, ...]] = {
@@ -90,7 +91,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "the plugin is not supported": (
         "trust_store", "log.journald", "log.syslog", "message_interceptors",
-        "federation", "tracing", "trace", "mqtt", "stomp", "web_mqtt", "web_stomp",
+        "tracing", "trace", "mqtt", "stomp", "web_mqtt", "web_stomp",
         "channel_interceptor",
     ),
     "it is a setting of RabbitMQ 4, which 3.10 does not have": (
@@ -103,6 +104,10 @@ REASONS: dict[str, tuple[str, ...]] = {
         "amqp1_0", "amqp10_client", "session_max_per_connection", "link_max_per_session",
     ),
     "the TLS of a shovel or of a federation link is set in its URI": ("amqp_client",),
+    "the time in which federation links settle and close is fixed": ("federation",),
+    "shovels have no other mode than standard": ("shovel.operating_mode",),
+    "what a shovel has in memory is bounded by its src-prefetch-count": ("shovel.local.max_credit",),
+    "a shovel is deleted after as many seconds as it says": ("shovel.delete_after_duration_floor",),
     "set auth_ldap.tags and auth_ldap.grants instead": ("auth_ldap.queries",),
     "exchanges and queues of all types can be declared": ("exchange_types", "queue_types"),
     "a node whose data directory is empty starts": ("prevent_startup_if_node_was_reset",),
@@ -189,6 +194,11 @@ def reason_of(key: str) -> str | None:
     parts = key.split(".")
     names = (f"{key} = none", *(".".join(parts[:count]) for count in range(len(parts), 0, -1)))
     return next((_REASONS[name] for name in names if name in _REASONS), None)
+
+
+def is_listed(key: str) -> bool:
+    """True if `key` itself is listed, and not only what it begins with."""
+    return key in _REASONS
 
 
 _REASONS = {name: reason for reason, names in REASONS.items() for name in names}

@@ -4,6 +4,7 @@ import pytest
 from tests.unit.federation.two_sites import TwoSites
 from tests.unit.session.client import call
 
+from warren.errors import AmqpError, CommandInvalid, PreconditionFailed
 from warren.limits_relay import LINK_SETTLE_MS
 from warren.metadata.commands import RemoveVhost, SetParameter, SetPolicy
 from warren.model.coroutine_driver import drive
@@ -73,9 +74,14 @@ def test_an_exchange_that_exists_at_the_upstream_is_used_as_it_is() -> None:
     assert sites.there.services.vhost.router.exchanges["x"].type_name == "fanout"
 
 
-def test_an_upstream_without_the_type_of_exchange_gets_a_fanout(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("answer", [CommandInvalid, PreconditionFailed])
+def test_an_upstream_without_the_type_of_exchange_gets_a_fanout(
+    monkeypatch: pytest.MonkeyPatch, answer: type[AmqpError]
+) -> None:
     from warren.federation.exchange_run import FederationUpstreamExchange
 
+    # RabbitMQ 3.10.8 closes the connection, as Warren does, and 4.3.6 the channel.
+    monkeypatch.setattr("warren.routing.types.CommandInvalid", answer)
     monkeypatch.setattr(FederationUpstreamExchange, "type_name", "x-unknown")
     sites = TwoSites().start()
     sites.federate()

@@ -92,3 +92,14 @@ def test_the_queues_of_all_shovels_have_to_exist_if_the_configuration_says_so(
 def test_a_topology_that_is_neither_true_nor_false_is_refused() -> None:
     with pytest.raises(ConfigError, match="should be true or false, actually was 'x'"):
         static_shovels(Config([ConfigEntry("shovel.topology.predeclared", "x", "f")]))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("operating_mode", "standard"), ("local.max_credit", "200"), ("delete_after_duration_floor", "30")],
+)
+def test_a_key_of_all_shovels_of_rabbitmq_4_is_no_shovel(key: str, value: str) -> None:
+    given = Config([ConfigEntry(f"shovel.{key}", value, "f:1")])
+    assert static_shovels(given).shovels == ()
+    [warning] = given.warnings
+    assert warning.startswith(f"f:1: shovel.{key} has no effect: ")

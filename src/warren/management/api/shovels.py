@@ -8,8 +8,16 @@ from warren.management.listing import Listing, reply_one
 from warren.management.managed_node import ManagedNode
 from warren.management.metadata_changes import propose_checked, vhost_in_path
 from warren.management.operation import ColumnsQuery, ListQuery, documented
-from warren.management.replies import done, missing
-from warren.management.views.relays import ShovelShape, is_static, shovel_view, shovels
+from warren.management.replies import RequestRefused, done, error_reply, missing
+from warren.management.views.relays import (
+    ShovelParameterShape,
+    ShovelShape,
+    is_static,
+    shovel_definition,
+    shovel_parameter,
+    shovel_view,
+    shovels,
+)
 from warren.management.views.stats import SamplesQuery, sample_ranges
 from warren.metadata.commands import ClearParameter
 from warren.metadata.shovel_definition import SHOVEL
@@ -40,9 +48,9 @@ async def of_vhost(request: web.Request, node: ManagedNode) -> web.StreamRespons
     return await _reply(request, node, [one for one in _visible(request, node) if one.key.vhost == name])
 
 
-@documented(query=ShovelQuery, response=ShovelShape)
+@documented(query=ShovelQuery, response=ShovelParameterShape)
 async def shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Get the status of a dynamic shovel."""
+    """Get the status and the definition of a dynamic shovel."""
     key = _key(request, node)
     found = _found(request, node, key)
     if found is None:
@@ -61,11 +69,14 @@ async def static_shovel(request: web.Request, node: ManagedNode) -> web.StreamRe
 
 
 async def delete_shovel(request: web.Request, node: ManagedNode) -> web.StreamResponse:
-    """Stop a dynamic shovel and delete it."""
+    """Stop a dynamic shovel and delete it, unless its definition says that it is internal."""
     key = _key(request, node)
     vhost = vhost_in_path(request, node)
     if (SHOVEL, key.name) not in vhost.parameters.by_key:
         raise _no_shovel(key)
+    if shovel_definition(node, key).get("internal") is True:
+        reason = f"shovel '{key.name}' is protected: it goes when its parameter is deleted"
+        raise RequestRefused(error_reply(405, "method_not_allowed", reason))
     await propose_checked(node, ClearParameter(vhost=key.vhost, component=SHOVEL, name=key.name))
     return done()
 
@@ -97,7 +108,8 @@ def _found(request: web.Request, node: ManagedNode, key: LinkKey) -> web.StreamR
     """The answer with the shovel `key`; None if the user sees none."""
     for status in _visible(request, node):
         if status.key == key:
-            return reply_one(request, shovel_view(node, status, sample_ranges(request, node)))
+            shown = shovel_view(node, status, sample_ranges(request, node))
+            return reply_one(request, shown if is_static(key) else shown | shovel_parameter(node, key))
     return None
 
 

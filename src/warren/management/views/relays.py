@@ -3,7 +3,7 @@
 import zlib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, NotRequired, Required, TypedDict
+from typing import Annotated, Any, NotRequired, Required, TypedDict
 
 from msgspec.structs import asdict
 
@@ -14,6 +14,7 @@ from warren.management.views.stats import RateDetailsShape, SampleRanges
 from warren.metadata.commands import Json
 from warren.metadata.federation_definition import UPSTREAM
 from warren.metadata.machine import Metadata
+from warren.metadata.parameter_secrets import with_uris
 from warren.metadata.shovel_definition import SHOVEL
 from warren.metadata.uri_check import uris_of
 from warren.metrics.sampler import LINK_COLUMNS, LINK_COUNTERS, UNKNOWN
@@ -118,6 +119,13 @@ class ShovelShape(LinkFactsShape):
     dest_queue: NotRequired[str]
     dest_exchange: NotRequired[str]
     dest_exchange_key: NotRequired[str]
+
+
+class ShovelParameterShape(ShovelShape):
+    """A dynamic shovel, and the parameter that defines it."""
+
+    component: Annotated[str, doc("shovel.")]
+    value: Annotated[dict[str, Any], doc("The definition, with addresses without credentials.")]
 
 
 class FederationLinkShape(LinkFactsShape):
@@ -242,6 +250,16 @@ def shovel_definition(node: ManagedNode, key: LinkKey) -> Mapping[str, Json]:
     if is_static(key):
         return node.relays.static_shovels.get(key.name, {})
     return parameter(node.metadata, SHOVEL, key.vhost, key.name)
+
+
+def shovel_parameter(node: ManagedNode, key: LinkKey) -> dict[str, object]:
+    """The component and the value of the parameter of a dynamic shovel, as RabbitMQ 4 shows them.
+
+    Users who may see the shovel need not have the right to see its parameter: its addresses are shown as the
+    status shows them.
+    """
+    value = with_uris(SHOVEL, dict(shovel_definition(node, key)), lambda _, uri: uri_without_credentials(uri))
+    return {"component": SHOVEL, "value": value}
 
 
 def parameter(metadata: Metadata, component: str, vhost: str, name: str) -> Mapping[str, Json]:
