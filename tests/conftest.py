@@ -1,5 +1,6 @@
 """Configuration of all tests: the tested build, the seeds, and the selection of tests that take long."""
 
+import gc
 import os
 import resource
 import tomllib
@@ -22,6 +23,9 @@ LISTED_AS_LONG = tomllib.loads((ROOT / "tests" / "long.toml").read_text(encoding
 EXAMPLES = 100
 # The CPU time before a test.
 USED_BEFORE = pytest.StashKey[float]()
+# After so many seeds of a test what they have left is collected: simulated disks are megabytes, in cycles of
+# few objects, and the interpreter counts objects.
+SEEDS_COLLECTED = 100
 # Other examples and seeds than those that the gate has tried.
 IS_FRESH = os.environ.get("FRESH") == "1"
 # Other processes may use the processor meanwhile.
@@ -144,7 +148,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     pyfuncitem.user_properties.append(("seeds", len(seeds)))
-    for seed in seeds:
+    for number, seed in enumerate(seeds, 1):
+        if number % SEEDS_COLLECTED == 0:
+            gc.collect()
         with pytest.MonkeyPatch.context() as monkeypatch:
             own = {"seed": seed, "monkeypatch": monkeypatch}
             try:
