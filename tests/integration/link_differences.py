@@ -25,8 +25,8 @@ FIELDS_OF_A_SHOVEL: Final[Mapping[str, frozenset[str]]] = {
 }  # fmt: skip
 # 3.10.8 has no shovels that belong to a queue or an exchange, and refuses the key `internal`.
 PROTECTED_SHOVEL_SET: Final = {"rabbitmq": 400, "rabbitmq 4": 201, "warren": 201}
-# The queue of a federated exchange at its upstream: 4.3.6 always names its type. Warren leaves the default
-# out, as 3.10.8 does, and finds the queue of a downstream of either version.
+# The queue of a federated exchange at its upstream: 4.3.6 always names its type. Warren does if the upstream
+# does, and finds the queue of a downstream of either version.
 QUEUE_OF_AN_EXCHANGE: Final[Mapping[str, dict[str, str]]] = {
     "rabbitmq": {"x-internal-purpose": "federation"},
     "rabbitmq 4": {"x-internal-purpose": "federation", "x-queue-type": "classic"},

@@ -17,6 +17,7 @@ from tests.integration.federation import (
     messages,
     rabbitmq,
 )
+from tests.integration.link_differences import QUEUE_OF_AN_EXCHANGE
 from tests.rabbitmq import RabbitMQ, is_installed
 from tests.warren_process import free_port
 
@@ -77,7 +78,8 @@ def test_a_message_arrives_with_the_upstream_in_its_headers(
         "x-internal-purpose": "federation",
     }
     queue = client.get(f"/queues/%2f/federation%3a%20orders%20-%3E%20{CLUSTER}")
-    assert (queue["durable"], queue["arguments"]) == (True, {"x-internal-purpose": "federation"})
+    arguments = QUEUE_OF_AN_EXCHANGE["rabbitmq 4" if downstream.version() >= (4,) else "rabbitmq"]
+    assert (queue["durable"], queue["arguments"]) == (True, arguments)
 
 
 def test_bindings_of_the_downstream_appear_and_go(

@@ -155,8 +155,7 @@ class ExchangeRun(ChannelListener):
             "x-expires": upstream.expires,
             "x-message-ttl": upstream.message_ttl,
             "x-ha-policy": upstream.ha_policy,
-            # RabbitMQ 3.10.8 knows no type, and declares a classic queue without the argument.
-            "x-queue-type": None if upstream.queue_type == "classic" else upstream.queue_type,
+            "x-queue-type": upstream.queue_type,
         }
         present = {name: value for name, value in arguments.items() if value is not None}
         if not is_possible(self.queue):

@@ -21,7 +21,6 @@ UPSTREAM_SET = "federation-upstream-set"
 
 _DEFAULT = "default"
 _MULTIPLE = "multiple"
-_CLASSIC = "classic"
 _PREFETCH_COUNT = 1000
 _RECONNECT_DELAY_S = 5
 _MAX_HOPS = 1
@@ -39,7 +38,7 @@ _SHARED: Mapping[str, Check] = {
     "resource-cleanup-mode": validation.one_of(_DEFAULT, "never"),
     # Mirrored queues were removed in RabbitMQ 4, which has the type of queue instead.
     "ha-policy": validation.string,
-    "queue-type": validation.one_of(_CLASSIC, "quorum"),
+    "queue-type": validation.one_of("classic", "quorum"),
     "bind-nowait": validation.boolean,
     "channel-use-mode": validation.one_of(_MULTIPLE, "single"),
 }
@@ -65,7 +64,8 @@ class Upstream(Struct, frozen=True, kw_only=True):
     expires: int | None = None
     message_ttl: int | None = None
     ha_policy: str | None = None
-    queue_type: str = _CLASSIC
+    # None: the default of the virtual host at the upstream, which RabbitMQ 3.10 takes for classic.
+    queue_type: str | None = None
     # True to keep the property user-id of messages.
     trusts_user_id: bool = False
     # on-confirm, on-publish or no-ack.
@@ -171,7 +171,7 @@ def parse_upstream(
         expires=expires,
         message_ttl=message_ttl,
         ha_policy=settings.optional_text("ha-policy"),
-        queue_type=settings.text("queue-type", _CLASSIC),
+        queue_type=settings.optional_text("queue-type"),
         trusts_user_id=settings.is_set("trust-user-id"),
         ack_mode=settings.text("ack-mode", ON_CONFIRM),
         bind_nowait=settings.is_set("bind-nowait"),

@@ -35,7 +35,7 @@ def queue_arguments(sites: TwoSites) -> Table:
         ({"expires": 60_000}, {"x-expires": 60_000}),
         ({"message_ttl": 5_000}, {"x-message-ttl": 5_000}),
         ({"ha_policy": "all"}, {"x-ha-policy": "all"}),
-        ({"queue_type": "classic"}, {}),
+        ({"queue_type": "classic"}, {"x-queue-type": "classic"}),
     ],
 )
 def test_settings_that_are_arguments_of_the_queue_at_the_upstream(
