@@ -133,6 +133,24 @@ def test_it_goes_on_as_well_if_its_node_was_down_meanwhile() -> None:
     assert cluster.run(lambda: has_voters(cluster, 1), ms_max=60_000)
 
 
+def test_a_replica_of_a_group_that_has_never_begun_does_not_lead_alone() -> None:
+    cluster = BrokerCluster(1)
+    cluster.form(NODES)
+    node_of(cluster, 2).stop(is_power_lost=True)
+    declare = DeclareQueue(
+        vhost=VHOST, name=QUEUE, durable=True, arguments={"x-queue-type": "quorum"}, members=(1, 2)
+    )
+    node_of(cluster, 1).propose(declare, [])
+    assert cluster.run(lambda: node_of(cluster, 1).front_of(QUEUE) is not None, ms_max=60_000)
+    forget(cluster, 2, at=1)
+    assert record(node_of(cluster, 1)).never_begins
+    cluster.run(lambda: False, ms_max=60_000)
+    front = node_of(cluster, 1).front_of(QUEUE)
+    assert front is not None
+    assert not front.is_left_alone
+    assert not has_voters(cluster, 1)
+
+
 def test_one_of_three_replicas_goes_on_without_the_others_only_if_an_operator_accepts_the_loss() -> None:
     cluster = with_queue(1, 2, 3)
     for name in ("node4@here", "node5@here"):
@@ -145,6 +163,7 @@ def test_one_of_three_replicas_goes_on_without_the_others_only_if_an_operator_ac
     cluster.run(lambda: False, ms_max=60_000)
     assert not has_voters(cluster, 1)
     front = node_of(cluster, 1).front_of(QUEUE)
+    assert front is not None
     assert front.is_left_alone
     front.recover()
     assert cluster.run(lambda: has_voters(cluster, 1), ms_max=20_000)

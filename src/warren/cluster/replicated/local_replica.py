@@ -196,11 +196,14 @@ class LocalReplica:
 
     @property
     def _others(self) -> frozenset[int]:
-        """The other voters, if the record has only this replica, which votes as well; else none."""
+        """The other voters, if the record has only this replica, which votes as well; else none.
+
+        Of a group that never begins nobody is to lead.
+        """
         group = None if self.queue is None else self.queue.group
         record = self.record
         is_sole = len(record.members) == 1 and record.replica_on(self._node) == self._number
-        if group is None or not is_sole or not self._votes():
+        if group is None or not is_sole or record.never_begins or not self._votes():
             return frozenset()
         configuration = group.driver.replica.configuration
         return frozenset((*configuration.voters, *configuration.outgoing)) - {self._number}
