@@ -354,13 +354,19 @@ def connected(port: int, user: str) -> pika.BlockingConnection:
     )
 
 
-def refusals(port: int, cases: tuple[Case, ...] = CASES) -> dict[str, str]:
-    """Return the error that each user of `cases` gets from the broker on `port`; empty if allowed."""
+def refusals(
+    port: int, cases: tuple[Case, ...] = CASES, prepared: Callable[[Case], None] = lambda case: None
+) -> dict[str, str]:
+    """Return the error that each user of `cases` gets from the broker on `port`; empty if allowed.
+
+    `prepared` is called when the objects of a case have been declared.
+    """
     reported: dict[str, str] = {}
     administrator = connected(port, ADMINISTRATOR)
     for case in cases:
         for tried in tries(case):
             prepare(administrator, case)
+            prepared(case)
             connection = connected(port, tried.user)
             try:
                 case.action(connection.channel(), case)

@@ -225,8 +225,14 @@ def test_a_link_is_restarted_by_its_id_and_no_other_is(hole: Site) -> None:
     hole.upstream("gone", "amqp://guest:guest@127.0.0.1:1", reconnect_delay=600000)
     hole.policy("p", "^amq.fanout$", "exchanges", federation_upstream="gone")
     down = "/federation-links/rabbit%2Fhole/state/down"
-    becomes(lambda: [link["status"] for link in hole.api.get(down)], ["error"])
-    (link,) = hole.links()
+    links: list[dict[str, Any]] = []
+
+    def statuses() -> list[str]:
+        links[:] = hole.api.get(down)
+        return [link["status"] for link in links]
+
+    becomes(statuses, ["error"])
+    (link,) = links
     assert isinstance(link["error"], str)
     node = link["node"]
     assert hole.api.status(f"DELETE /federation-links/vhost/rabbit%2Fhole/nosuch/{node}/restart") == 404
