@@ -126,11 +126,11 @@ class RabbitMQ:
         """True from `start` to `stop` or `kill`."""
         return self._process is not None
 
-    def control(self, *arguments: str) -> str:
+    def control(self, *arguments: str, within_s: float = CONTROL_S) -> str:
         """Run rabbitmqctl for this broker."""
         command = [str(SERVER.with_name("rabbitmqctl")), *arguments]
         return subprocess.run(
-            command, env=self._environment, check=True, capture_output=True, text=True, timeout=CONTROL_S
+            command, env=self._environment, check=True, capture_output=True, text=True, timeout=within_s
         ).stdout
 
     def stop(self) -> None:

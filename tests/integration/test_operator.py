@@ -174,7 +174,7 @@ CASES = (
         "user $: permissions deleted in vhost /",
         (USER, ("permissions", "set", "$", "", "", "")),
     ),
-    Case("topic-permissions list", ("user",), "user"),
+    Case("topic-permissions list", (), "user"),
     Case("topic-permissions set", ("$", "amq.topic", "a", "b"), "user $: topic permissions set", (USER,)),
     Case(
         "topic-permissions clear",
@@ -246,7 +246,7 @@ CASES = (
     Case("feature-flags list", (), "quorum_queue"),
     Case("feature-flags enable", ("user_limits",), "enabled"),
     Case("feature-flags enable", ("all",), "9 enabled"),
-    Case("feature-flags enable", ("nosuch",), "the feature flag is not supported", status=1),
+    Case("feature-flags enable", ("nosuch",), "not supported", status=1),
     Case("nodes report", (), "connection_max"),
     Case("nodes report", ("--json",), '"bindings": ['),
     Case("health alarms", (), "no alarms"),
@@ -360,9 +360,9 @@ def test_a_command_prints_its_line(operator: Operator, case: Case, name: tuple[s
     is_announced = len(name) == 1 and not case.status and result.output.partition("\n")[0].endswith(" ...")
     assert is_announced or str(prints).replace("$", new) in result.output
     if case.status:
-        # RabbitMQ's tools print the sentence alone.
+        # RabbitMQ's tools print the sentence alone, which may be of several lines.
         assert is_known_as or result.stderr.startswith("warren: ")
-        assert len(result.stderr.splitlines()) == 1
+        assert is_known_as or len(result.stderr.splitlines()) == 1
 
 
 def test_every_command_has_a_case() -> None:

@@ -5,6 +5,7 @@ statuses are those of RabbitMQ's tools, which are from sysexits.h.
 """
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -12,32 +13,19 @@ import click
 from warren.cli.main import main as warren
 from warren.cli.operator.command_groups import COMMANDS
 from warren.cli.operator.command_types import built
-from warren.cli.operator.failures import (
-    BROKEN,
-    NOT_AUTHORISED,
-    UNHEALTHY,
-    UNREACHABLE,
-    USAGE,
-    Failure,
-    ObjectNotFound,
-    ToolFailure,
-)
 from warren.cli.operator.options import HELP_OPTIONS, common_options, rabbitmq_options
 from warren.cli.operator.rabbitmq_commands import RABBITMQ_ONLY
+from warren.cli.operator.rabbitmq_failures import UnknownCommand, told
 from warren.cli.operator.rabbitmq_status import STATUS
+from warren.cli.operator.text import escaped
 from warren.cli.operator.unsupported_commands import UNSUPPORTED
 from warren.cli.rabbitmq_plugins import plugins
 from warren.session.server_properties import COMPATIBLE_VERSION
 
-_EX_USAGE, _EX_DATAERR, _EX_NOUSER, _EX_UNAVAILABLE, _EX_SOFTWARE, _EX_NOPERM = 64, 65, 67, 69, 70, 77
-_STATUSES = {
-    USAGE: _EX_USAGE,
-    UNREACHABLE: _EX_UNAVAILABLE,
-    NOT_AUTHORISED: _EX_NOPERM,
-    BROKEN: _EX_SOFTWARE,
-    UNHEALTHY: _EX_UNAVAILABLE,
-}
+_USAGE_STATUS = 64
 _INTERRUPTED = 130
+# How alike names of commands are for one to be meant by the other.
+_LIKENESS = 0.75
 
 
 class Tool(click.Group):
@@ -52,34 +40,40 @@ class Tool(click.Group):
         """Return the command `cmd_name`; None if there is none."""
         return super().get_command(ctx, cmd_name) or warren.get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of `args`; raises UnknownCommand with the name of one that may be meant."""
+        name = args[0]
+        if self.get_command(ctx, name) is None:
+            close = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=_LIKENESS)
+            raise UnknownCommand(name, close[0] if close else None, ctx)
+        return super().resolve_command(ctx, args)
+
 
 def main() -> None:
     """Run the command of the arguments, as the tool by whose name the program was called."""
-    name = Path(sys.argv[0]).name
+    sys.exit(run(Path(sys.argv[0]).name, sys.argv[1:]))
+
+
+def run(name: str, words: list[str]) -> int:
+    """Run the command `words` as the tool `name`; returns its exit status."""
     tool: click.Command = plugins if name == "rabbitmq-plugins" else commands
     try:
         # Returned is the status with which a command has ended itself, if it has.
-        status = tool.main(prog_name=name, standalone_mode=False)
+        status = tool.main(list(words), prog_name=name, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        status = 0
+        return _USAGE_STATUS
     except click.ClickException as error:
-        error.show()
-        status = status_of(error)
+        failure = told(error, words)
+        for line in failure.lines:
+            tab, text = line[: line.startswith("\t")], line[line.startswith("\t") :]
+            click.echo(tab + escaped(text), err=True)
+        return failure.status
     except click.Abort:
-        status = _INTERRUPTED
-    sys.exit(status if isinstance(status, int) else 0)
-
-
-def status_of(error: click.ClickException) -> int:
-    """Return the status with which RabbitMQ's tools end after `error`."""
-    if isinstance(error, ToolFailure) and error.tool_status is not None:
-        return error.tool_status
-    if isinstance(error, ObjectNotFound):
-        return _EX_NOUSER if "user" in error.message else _EX_DATAERR
-    if isinstance(error, Failure):
-        return _STATUSES.get(error.status, _EX_SOFTWARE)
-    return _EX_USAGE if isinstance(error, click.UsageError) else _EX_SOFTWARE
+        return _INTERRUPTED
+    return status if isinstance(status, int) else 0
 
 
 def _version(**ignored: object) -> None:

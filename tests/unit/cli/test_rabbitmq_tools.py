@@ -5,6 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from warren.cli.operator.failures import (
+    BROKEN,
     NOT_AUTHORISED,
     UNHEALTHY,
     UNREACHABLE,
@@ -12,8 +13,8 @@ from warren.cli.operator.failures import (
     Failure,
     ObjectNotFound,
 )
+from warren.cli.operator.rabbitmq_failures import told as told_of
 from warren.cli.rabbitmq_plugins import plugins
-from warren.cli.rabbitmq_tools import status_of
 
 
 @pytest.mark.parametrize(
@@ -21,16 +22,16 @@ from warren.cli.rabbitmq_tools import status_of
     [
         (click.UsageError("x"), 64),
         (Failure("x", USAGE), 64),
-        (ObjectNotFound("not found: there is no user 'x'"), 67),
-        (ObjectNotFound("not found: there is no virtual host 'x'"), 65),
+        (ObjectNotFound("there is no exchange 'x'"), 65),
         (Failure("x", UNREACHABLE), 69),
         (Failure("x", UNHEALTHY), 69),
         (Failure("x", NOT_AUTHORISED), 77),
-        (Failure("x"), 70),
+        (Failure("x", BROKEN), 70),
+        (Failure("x"), 69),
     ],
 )
 def test_exit_statuses_are_those_of_rabbitmq(error: click.ClickException, status: int) -> None:
-    assert status_of(error) == status
+    assert told_of(error, ()).status == status
 
 
 def told(*words: str) -> tuple[int, str]:

@@ -1,10 +1,18 @@
 """Commands for users and limits that read present values before they change them."""
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run
-from warren.cli.operator.failures import REFUSED, USAGE, Failure, ObjectNotFound, ToolFailure
+from warren.cli.operator.failures import (
+    REFUSED,
+    USAGE,
+    Failure,
+    ObjectNotFound,
+    ToolFailure,
+    failed_for_programs,
+)
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import secret
-from warren.cli.operator.parameters import USER, flag, named, object_of, option
+from warren.cli.operator.parameters import USER, flag, named, not_empty, object_of, option
+from warren.cli.operator.rabbitmq_facts import this_node
 from warren.cli.operator.session import Arguments, Session
 
 _USER_PATH = "/users/{user}"
@@ -24,7 +32,10 @@ def _add(session: Session, arguments: Arguments) -> None:
         session.say(f"user {user}: added; 'warren permissions set' grants it permissions in a vhost")
         return
     if arguments["is_known_as"]:
-        raise ToolFailure(f'User "{user}" already exists', REFUSED, tool_status=70)
+        if session.is_json:
+            raise failed_for_programs(f"User {user} already exists", this_node(session))
+        sentence = f'User "{user}" already exists'
+        raise ToolFailure(sentence, REFUSED, tool_status=70, has_heading=True)
     raise Failure(f"user {user!r} exists; 'warren users change-password' and 'set-tags' modify a user")
 
 
@@ -110,7 +121,7 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         does=_add,
         text="Add a user. The password is prompted for, or read from standard input, if it is not given.",
         takes=(
-            named("user"),
+            named("user", callback=not_empty("user")),
             _PASSWORD,
             option("--tags", "tags, separated by commas: monitoring,policymaker", default=""),
         ),

@@ -13,7 +13,7 @@ import click
 
 from warren.cli.operator.columns import columns_of
 from warren.cli.operator.completion import name_completion
-from warren.cli.operator.failures import USAGE, Failure, ObjectNotFound
+from warren.cli.operator.failures import UNREACHABLE, Failure, ObjectNotFound, UnknownColumns
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.options import (
     HELP_OPTIONS,
@@ -24,6 +24,7 @@ from warren.cli.operator.options import (
     session_of,
     vhost_before,
 )
+from warren.cli.operator.rabbitmq_facts import this_node
 from warren.cli.operator.rabbitmq_sentences import ending_of, sentence_of
 from warren.cli.operator.session import Arguments, Session, value_at
 
@@ -74,23 +75,28 @@ class ListCommand(OperatorCommand):
     renamed: Mapping[str, str] = field(default_factory=dict)
     # Columns with a constant value, which the response does not contain.
     fixed: Mapping[str, object] = field(default_factory=dict)
+    # True if columns can be chosen under rabbitmqctl's name.
+    has_columns: bool = True
+    # True if rabbitmqctl prints an empty list for a virtual host that does not exist.
+    is_empty_if_absent: bool = False
     # What rabbitmqctl says before the list, with the arguments in it.
     says: str = ""
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
-        chosen = click.Argument(["columns"], nargs=-1, metavar="[COLUMN]...")
+        chosen = [click.Argument(["columns"], nargs=-1, metavar="[COLUMN]...")]
+        if is_known_as and not self.has_columns:
+            chosen = []
         if not self.is_filtered and (not self.within or self.chosen_by != "vhost"):
-            return [*self.takes, chosen]
+            return [*self.takes, *chosen]
         default = _DEFAULT_VHOST if is_known_as else None
-        return [vhost_option(default), *self.takes, chosen]
+        return [vhost_option(default), *self.takes, *chosen]
 
     def run(self, session: Session, arguments: Arguments) -> None:
-        asked: Sequence[str] = arguments["columns"]
+        asked: Sequence[str] = arguments.get("columns", ())
         is_known_as = arguments["is_known_as"]
         is_one = bool(self.within) and arguments[self.chosen_by] is not None
         path = filled(self.within if is_one else self.path, arguments)
         names = asked or (self.known_columns if is_known_as else ()) or self.columns
-        session.begin(self.says.format_map(arguments))
         if session.is_json and not asked and not session.is_rabbitmq:
             session.print_json([_open(row) for row in self._rows(session, path, {}, arguments)])
             return
@@ -98,23 +104,43 @@ class ListCommand(OperatorCommand):
             names = sorted(columns_of(self.path))
         paths = [self.renamed.get(name, name) for name in names]
         query = {"columns": ",".join(dict.fromkeys((*paths, "vhost") if self.is_filtered else paths))}
-        rows = self._rows(session, path, query, arguments)
+        begins = self.says.format_map(arguments)
+        try:
+            rows = self._rows(session, path, query, arguments)
+        except ObjectNotFound:
+            session.begin(begins)
+            if session.is_rabbitmq and is_one and self.is_empty_if_absent:
+                session.print_rows(names, [])
+                return
+            raise
         for row in rows:
             row |= self.fixed
-        for name, where in zip(names, paths, strict=True):
-            if name in asked and all(not _has(row, where) for row in rows):
-                self._check_column(name, where)
-                if rows:
-                    session.note(f"column {name}: no row has it")
+        without = {
+            name: where
+            for name, where in zip(names, paths, strict=True)
+            if name in asked and all(not _has(row, where) for row in rows)
+        }
+        self._check_columns(without)
+        for name in without if rows else ():
+            session.note(f"column {name}: no row has it")
+        session.begin(begins)
         session.print_rows(names, [[value_at(row, where) for where in paths] for row in rows])
 
-    def _check_column(self, name: str, where: str) -> None:
-        """Raise Failure for an unknown column, which would otherwise print as an empty one."""
+    def _check_columns(self, without: Mapping[str, str]) -> None:
+        """Raise UnknownColumns for columns, with their places, that would otherwise print as empty ones."""
+        if not without:
+            return
         possible = {*columns_of(self.path), *self.columns, *self.known_columns, *self.renamed, *self.fixed}
-        if possible and name not in possible and where.partition(".")[0] not in possible:
-            close = get_close_matches(name, possible, n=1)
+        unknown = tuple(
+            name
+            for name, where in without.items()
+            if name not in possible and where.partition(".")[0] not in possible
+        )
+        if possible and unknown:
+            close = get_close_matches(unknown[0], possible, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise Failure(f"unknown column {name!r}{hint}; columns: {', '.join(sorted(possible))}", USAGE)
+            text = f"unknown column {unknown[0]!r}{hint}; columns: {', '.join(sorted(possible))}"
+            raise UnknownColumns(text, unknown)
 
     def _rows(
         self, session: Session, path: str, query: Mapping[str, object], arguments: Arguments
@@ -196,9 +222,17 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
                 session.announce(sentence_of(command.known_as, given))
             command.run(session, given | common | {"is_known_as": is_known_as})
             if is_known_as:
+                session.told()
                 session.end(ending_of(command.known_as))
-        except ObjectNotFound as failure:
-            raise ObjectNotFound(_absent(command, failure, given)) from None
+        except Failure as error:
+            failure = error
+            if isinstance(error, ObjectNotFound):
+                failure = ObjectNotFound(_absent(command, error, given), reason=error.message)
+                failure.node = this_node(session) if is_known_as and session.is_json else ""
+            failure.context, failure.arguments = context, given | common
+            if failure.status != UNREACHABLE:
+                session.told()
+            raise failure from None
         finally:
             session.api.close()
 

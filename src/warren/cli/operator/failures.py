@@ -4,6 +4,7 @@
 5 unexpected response, or failure of the broker | 6 a health check failed
 """
 
+import json
 from typing import IO, Any
 
 import click
@@ -24,6 +25,9 @@ class Failure(click.ClickException):
     def __init__(self, message: str, status: int = REFUSED) -> None:
         super().__init__(message)
         self.status = status
+        # The command that has failed, and its arguments, for RabbitMQ's tools.
+        self.context: click.Context | None = None
+        self.arguments: dict[str, Any] = {}
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]
@@ -36,11 +40,37 @@ class Failure(click.ClickException):
 
 
 class ObjectNotFound(Failure):
-    """The broker has no such object; `is_named` is True if the message names it."""
+    """The broker has no such object; `is_named` is True if the message names it.
 
-    def __init__(self, message: str, *, is_named: bool = False) -> None:
+    `reason` is what the broker says, if the message is a sentence for people.
+    """
+
+    def __init__(self, message: str, *, is_named: bool = False, reason: str = "") -> None:
         super().__init__(message)
+        self.reason = reason or message
         self.is_named = is_named
+        # The name of the node, if the output is for programs.
+        self.node = ""
+
+
+class Refused(Failure):
+    """The broker has refused a request, with `reason`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"refused: {reason}")
+        self.reason = reason
+
+
+class NotJson(Failure):
+    """An argument is not the JSON that the command takes."""
+
+
+class UnknownColumns(Failure):
+    """A list lacks the columns `names`."""
+
+    def __init__(self, message: str, names: tuple[str, ...]) -> None:
+        super().__init__(message, USAGE)
+        self.names = names
 
 
 class Unanswered(Failure):
@@ -52,13 +82,30 @@ class AnswerTooLong(Failure):
 
 
 class ToolFailure(Failure):
-    """A failure that RabbitMQ's tools report with `message` as it is, and their exit status `tool_status`."""
+    """A failure that RabbitMQ's tools report with `message` as it is, and their exit status `tool_status`.
 
-    def __init__(self, message: str, status: int = UNHEALTHY, *, tool_status: int | None = None) -> None:
+    With `has_heading` they print `Error:` before it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        status: int = UNHEALTHY,
+        *,
+        tool_status: int | None = None,
+        has_heading: bool = False,
+    ) -> None:
         super().__init__(message, status)
         self.tool_status = tool_status
+        self.has_heading = has_heading
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the message, with control characters escaped."""
         for line in self.message.splitlines():
             click.echo(escaped(line), file=file, err=file is None)
+
+
+def failed_for_programs(message: str, node: str) -> ToolFailure:
+    """Return a failure of a command of rabbitmqctl whose output is JSON, also if it fails."""
+    document = {"message": message, "node": node, "result": "error"}
+    return ToolFailure(json.dumps(document, separators=(",", ":")))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from warren.cli.operator.command_types import ListCommand, OperatorCommand, ShowCommand
-from warren.cli.operator.management_client import Row
+from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, named, option
 from warren.cli.operator.session import Arguments, Session
 
@@ -67,6 +67,9 @@ class LimitList(ListCommand):
         is_all = arguments["is_global"] or chosen is None
         whose = f"all {kind}s" if is_all else f'{kind} "{chosen}"'
         session.begin(f"Listing limits for {whose} ...")
+        if not is_all:
+            # Raises ObjectNotFound.
+            session.api.get(filled(f"/{kind}s/{{{kind}}}", arguments), {"columns": "name"})
         found = session.api.rows(self.path, {}, session.progress)
         rows = [row for row in found if is_all or row[kind] == chosen]
         if is_all:
@@ -81,7 +84,8 @@ LISTS: tuple[OperatorCommand, ...] = (
         name="list",
         takes=_WHERE,
         known_as="list_queues",
-        says="Listing queues for vhost {vhost} ...",
+        is_empty_if_absent=True,
+        says="Timeout: 60.0 seconds ...\nListing queues for vhost {vhost} ...",
         text="List queues.",
         path="/queues",
         within="/queues/{vhost}",
@@ -114,6 +118,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="exchanges",
         name="list",
         known_as="list_exchanges",
+        is_empty_if_absent=True,
         says="Listing exchanges for vhost {vhost} ...",
         text="List exchanges.",
         path="/exchanges",
@@ -132,6 +137,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="bindings",
         name="list",
         known_as="list_bindings",
+        is_empty_if_absent=True,
         says="Listing bindings for vhost {vhost}...",
         text="List bindings.",
         path="/bindings",
@@ -164,6 +170,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="list",
         known_as="list_users",
+        has_columns=False,
         says="Listing users ...",
         text="List users.",
         path="/users",
@@ -176,6 +183,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="permissions",
         known_as="list_user_permissions",
+        has_columns=False,
         says='Listing permissions for user "{user}" ...',
         text="List the permissions of a user.",
         path="/users/{user}/permissions",
@@ -186,6 +194,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="users",
         name="topic-permissions",
         known_as="list_user_topic_permissions",
+        has_columns=False,
         says='Listing topic permissions for user "{user}" ...',
         text="List the topic permissions of a user.",
         path="/users/{user}/topic-permissions",
@@ -209,6 +218,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="permissions",
         name="list",
         known_as="list_permissions",
+        has_columns=False,
         says='Listing permissions for vhost "{vhost}" ...',
         text="List permissions.",
         path="/permissions",
@@ -220,6 +230,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="topic-permissions",
         name="list",
         known_as="list_topic_permissions",
+        has_columns=False,
         says='Listing topic permissions for vhost "{vhost}" ...',
         text="List topic permissions.",
         path="/topic-permissions",
@@ -231,6 +242,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="policies",
         name="list",
         known_as="list_policies",
+        has_columns=False,
         says='Listing policies for vhost "{vhost}" ...',
         text="List policies.",
         path="/policies",
@@ -248,6 +260,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="operator-policies",
         name="list",
         known_as="list_operator_policies",
+        has_columns=False,
         says='Listing operator policy overrides for vhost "{vhost}" ...',
         text="List operator policies.",
         path="/operator-policies",
@@ -265,6 +278,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list",
         known_as="list_parameters",
+        has_columns=False,
         says='Listing runtime parameters for vhost "{vhost}" ...',
         text="List parameters of all components.",
         is_filtered=True,
@@ -283,6 +297,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="parameters",
         name="list-global",
         known_as="list_global_parameters",
+        has_columns=False,
         says="Listing global runtime parameters ...",
         text="List global parameters.",
         path="/global-parameters",
@@ -292,6 +307,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="limits",
         name="list",
         known_as="list_vhost_limits",
+        has_columns=False,
         text="List the limits of virtual hosts.",
         takes=(_GLOBAL,),
         path="/vhost-limits",
@@ -302,6 +318,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="limits",
         name="list-users",
         known_as="list_user_limits",
+        has_columns=False,
         text="List the limits of users.",
         path="/user-limits",
         within="/user-limits/{user}",
@@ -359,6 +376,7 @@ LISTS: tuple[OperatorCommand, ...] = (
         group="consumers",
         name="list",
         known_as="list_consumers",
+        is_empty_if_absent=True,
         says="Listing consumers in vhost {vhost} ...",
         text="List consumers.",
         path="/consumers",

@@ -19,6 +19,7 @@ from warren.cli.operator.failures import (
     AnswerTooLong,
     Failure,
     ObjectNotFound,
+    Refused,
     Unanswered,
 )
 from warren.cli.operator.tls import TLS_NAMES, tls_context
@@ -45,6 +46,8 @@ class ManagementClient:
     def __init__(self, target: HttpTarget, timeout_s: float, tls: ClientTls = NO_FILES) -> None:
         """`tls` applies if `target` uses TLS; raises Failure if its files are not usable."""
         self.target = target
+        # Called with the first response.
+        self.once_answered: Callable[[], None] | None = None
         self._tls = tls
         # urllib3 is loaded only by commands that send requests (decision 0194).
         from warren.blocking.http_client import HttpClient
@@ -153,6 +156,9 @@ class ManagementClient:
         except _ERRORS as error:
             kind = Unanswered if isinstance(error, TimeoutError) else Failure
             raise kind(self._unreached(error), UNREACHABLE) from None
+        if self.once_answered is not None:
+            called, self.once_answered = self.once_answered, None
+            called()
         if len(answer) > CLI_ANSWER_SIZE_MAX:
             raise AnswerTooLong(
                 f"the response is longer than {CLI_ANSWER_SIZE_MAX} bytes: request fewer items or columns",
@@ -185,7 +191,7 @@ class ManagementClient:
         if status == 503:
             return Failure(words, UNHEALTHY)
         if 400 <= status < 500:
-            return Failure(f"refused: {words}")
+            return Refused(words)
         return Failure(f"the broker failed with status {status}: {words}; see its log", BROKEN)
 
 

@@ -24,8 +24,9 @@ def _authenticate(session: Session, arguments: Arguments) -> None:
         account: Row = session.api.send("POST", "/warren/authenticate", body)
     except Failure as failure:
         if arguments["is_known_as"] and failure.status in (REFUSED, NOT_AUTHORISED):
-            sentence = f'failed to authenticate user "{arguments["user"]}": invalid credentials'
-            raise ToolFailure(sentence, failure.status, tool_status=65) from None
+            user = arguments["user"]
+            sentence = f"Error: failed to authenticate user \"{user}\"\nuser '{user}' - invalid credentials"
+            raise ToolFailure(sentence, failure.status, tool_status=65, has_heading=True) from None
         raise
     tags = ", ".join(account["tags"]) or "none"
     session.say(f"user {account['name']}: credentials accepted; tags: {tags}")

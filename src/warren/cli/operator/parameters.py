@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from warren.cli.operator.completion import name_completion
-from warren.cli.operator.failures import USAGE, Failure
+from warren.cli.operator.failures import USAGE, Failure, NotJson
 from warren.cli.operator.session import Arguments
 
 
@@ -17,6 +17,17 @@ def named(name: str, path: str = "", **more: Any) -> click.Argument:
     return click.Argument(
         [name], metavar=metavar, shell_complete=name_completion(path) if path else None, **more
     )
+
+
+def not_empty(what: str) -> Callable[[click.Context, click.Parameter, str], str]:
+    """Return a callback that refuses an empty argument."""
+
+    def check(context: click.Context, parameter: click.Parameter, value: str) -> str:
+        if not value:
+            raise click.BadParameter(f"{what} cannot be an empty string")
+        return value
+
+    return check
 
 
 def option(flag: str, text: str, **more: Any) -> click.Option:
@@ -40,14 +51,14 @@ def json_of(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Failure(f"{what} is not JSON: {error}", USAGE) from None
+        raise NotJson(f"{what} is not JSON: {error}", USAGE) from None
 
 
 def object_of(text: str, what: str) -> dict[str, Any]:
     """Parse `text` as a JSON object. Raises Failure."""
     value = json_of(text, what)
     if not isinstance(value, dict):
-        raise Failure(f"{what} must be a JSON object such as '{{\"max-length\": 1000}}'", USAGE)
+        raise NotJson(f"{what} must be a JSON object such as '{{\"max-length\": 1000}}'", USAGE)
     return value
 
 

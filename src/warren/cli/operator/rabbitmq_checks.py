@@ -12,6 +12,7 @@ from warren.cli.operator.parameters import option
 from warren.cli.operator.rabbitmq_facts import (
     alarm_sentence,
     alarms_of,
+    node_name,
     own_listeners,
     this_node,
 )
@@ -48,10 +49,11 @@ def _check_ports(session: Session, arguments: Arguments) -> None:
     )
 
 
-def _check_node(begins: str, text: str, **document: object) -> Run:
+def _check_node(begins: str, text: str, *, is_told_first: bool = True, **document: object) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
-        node = this_node(session)
-        session.begin(begins.format(node=node))
+        node = _begun(session, arguments, begins) if is_told_first else this_node(session)
+        if not is_told_first:
+            session.begin(begins.format(node=node))
         session.api.get("/healthchecks/node")
         sentence = text.format(node=node)
         answer(session, sentence, {"message": sentence} | document)
@@ -59,8 +61,18 @@ def _check_node(begins: str, text: str, **document: object) -> Run:
     return does
 
 
+def _begun(session: Session, arguments: Arguments, begins: str) -> str:
+    """Return the name of the node; `begins` is printed also if it does not answer."""
+    node = node_name(arguments["at_node"])
+    try:
+        node = this_node(session)
+    finally:
+        session.begin(begins.format(node=node))
+    return node
+
+
 def _ping(session: Session, arguments: Arguments) -> None:
-    session.begin(f"Will ping {this_node(session)} over its HTTP API ...")
+    _begun(session, arguments, "Will ping {node} over its HTTP API ...")
     answer(session, "Ping succeeded", {"message": "Ping succeeded"})
 
 
@@ -79,17 +91,27 @@ def _check_alarms(*, is_local: bool) -> Run:
     return does
 
 
+def _port(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not value.isdecimal():
+        raise click.BadParameter("Argument must be a positive integer")
+    return value
+
+
 def _check_listener(field: str) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
         node, listeners = own_listeners(session)
         wanted = arguments[field]
-        session.begin(f"Asking node {node} if there's an active listener for {field} {wanted} ...")
+        which = f"{'on' if field == 'port' else 'for'} {field} {wanted}"
+        session.begin(f"Asking node {node} if there's an active listener {which} ...")
         found = [each[field] for each in listeners]
         if wanted not in map(str, found):
             document = {"listeners": listeners, "missing": wanted, f"{field}s": found, "result": "error"}
             others = ", ".join(sorted({str(each) for each in found}))
-            sentence = f"No listener for {field} {wanted} is active on node {node}. Found: {others}"
-            raise _failed(session, sentence, document)
+            heading = "Found listeners that use the following ports"
+            if field == "protocol":
+                heading = "Found listeners for the following protocols"
+            sentence = f"No listener for {field} {wanted} is active on node {node}. {heading}: {others}"
+            raise _failed(session, sentence, document, has_heading=field == "protocol")
         document = {"node": node, field: wanted, "result": "ok"}
         answer(session, f"A listener for {field} {wanted} is running on node {node}.", document)
 
@@ -116,8 +138,10 @@ def answer(session: Session, sentence: str, document: Row) -> None:
         session.print_lines([sentence])
 
 
-def _failed(session: Session, sentence: str, document: Row) -> ToolFailure:
-    return ToolFailure(json.dumps(document, separators=(",", ":")) if session.is_json else sentence)
+def _failed(session: Session, sentence: str, document: Row, *, has_heading: bool = False) -> ToolFailure:
+    if session.is_json:
+        return ToolFailure(json.dumps(document, separators=(",", ":")))
+    return ToolFailure(sentence, has_heading=has_heading)
 
 
 def _ports(listeners: list[Row]) -> str:
@@ -152,13 +176,13 @@ RABBITMQ_CHECKS: tuple[OperatorCommand, ...] = (
     ),
     _command(
         "node_health_check", "Check that the node is running.",
-        _check_node("Checking health of node {node} ...", "Health check passed"),
+        _check_node("Checking health of node {node} ...", "Health check passed", is_told_first=False),
     ),
     _command("check_alarms", "Check that there are no alarms.", _check_alarms(is_local=False)),
     _command("check_local_alarms", "Check that the node has no alarms.", _check_alarms(is_local=True)),
     _command(
         "check_port_listener", "Check that the node listens on a port.", _check_listener("port"),
-        click.Argument(["port"]),
+        click.Argument(["port"], callback=_port),
     ),
     _command(
         "check_protocol_listener", "Check that the node listens for a protocol.",

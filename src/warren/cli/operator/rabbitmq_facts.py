@@ -1,5 +1,6 @@
 """What RabbitMQ's tools say of a node and its cluster, with their fields and types."""
 
+import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,13 @@ _PURPOSES = {
 # The resource of an alarm, and its name in a sentence, by the field of a node.
 _ALARMS = {"mem_alarm": ("memory", "Memory"), "disk_free_alarm": ("disk", "Free disk space")}
 _RELATIVE, _ABSOLUTE = "vm_memory_high_watermark.relative", "vm_memory_high_watermark.absolute"
+
+
+def node_name(given: str | None) -> str:
+    """Return the name of the node that a command asks, as its option --node or the default says."""
+    host = socket.gethostname().partition(".")[0]
+    name = given or "rabbit"
+    return name if "@" in name else f"{name}@{host}"
 
 
 def this_node(session: Session) -> str:

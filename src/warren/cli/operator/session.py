@@ -39,6 +39,7 @@ class Session:
         self._printed_s = time.monotonic()
         # True once rabbitmqctl's sentence about a change was printed.
         self._is_announced = False
+        self._announcement = ""
 
     @property
     def is_json(self) -> bool:
@@ -57,14 +58,26 @@ class Session:
 
     def begin(self, text: str) -> None:
         """Print the line with which rabbitmqctl says what it does, where it does so."""
-        if self._style.is_rabbitmq and text and self._style.formatter in ("table", "pretty_table"):
-            self.say(text)
+        if self._prints_sentences:
+            for line in text.splitlines():
+                self.say(line)
+
+    @property
+    def _prints_sentences(self) -> bool:
+        return self._style.is_rabbitmq and self._style.formatter in ("table", "pretty_table")
 
     def announce(self, sentence: str) -> None:
-        """Print rabbitmqctl's sentence about a change that begins; `say` prints nothing more then."""
+        """Keep rabbitmqctl's sentence about a change for `told`; `say` prints nothing more then."""
         if sentence:
-            self.begin(sentence)
+            self._announcement = sentence
             self._is_announced = True
+            self.api.once_answered = self.told
+
+    def told(self) -> None:
+        """Print the announced sentence, once: with the first response of the node, if there is one."""
+        sentence, self._announcement = self._announcement, ""
+        if sentence and self._prints_sentences:
+            self._echo(sentence)
 
     def end(self, sentence: str) -> None:
         """Print what rabbitmqctl says when a change that was announced has succeeded."""

@@ -12,9 +12,19 @@ from pathlib import Path
 import click
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run, vhost_option
-from warren.cli.operator.failures import NOT_AUTHORISED, USAGE, Failure, ObjectNotFound, Unanswered
+from warren.cli.operator.failures import (
+    NOT_AUTHORISED,
+    REFUSED,
+    USAGE,
+    Failure,
+    ObjectNotFound,
+    Refused,
+    ToolFailure,
+    Unanswered,
+)
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.parameters import EXCHANGE, QUEUE, USER, VHOST, flag, named, option, pairs_of
+from warren.cli.operator.rabbitmq_facts import this_node
 from warren.cli.operator.session import Arguments, Session
 from warren.limits_http import (
     HTTP_BODY_SIZE_MAX,
@@ -175,7 +185,13 @@ def _restart_vhost(session: Session, arguments: Arguments) -> None:
 def _enable_feature_flag(session: Session, arguments: Arguments) -> None:
     name = arguments["name"]
     if name != "all":
-        session.api.send("PUT", filled("/feature-flags/{name}/enable", arguments), {})
+        try:
+            session.api.send("PUT", filled("/feature-flags/{name}/enable", arguments), {})
+        except (Refused, ObjectNotFound):
+            if not arguments["is_known_as"]:
+                raise
+            sentence = f"This feature flag is not supported by node {this_node(session)}"
+            raise ToolFailure(sentence, REFUSED, tool_status=64, has_heading=True) from None
         session.say(f"feature flag {name}: enabled")
         return
     flags = list(session.api.rows("/feature-flags", {}, session.progress))
