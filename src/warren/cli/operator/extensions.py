@@ -297,7 +297,7 @@ EXTENSIONS: tuple[OperatorCommand, ...] = (
         name="recover",
         is_in_vhost=True,
         does=_recover,
-        text="Show what is here of a quorum queue that is down or without majority, and continue with it.",
+        text="Show what is left of a quorum queue that does not run, and continue with it.",
         takes=(QUEUE, flag("--accept-loss", text="give up what is not here, and run the queue again")),
     ),
     CustomCommand(
