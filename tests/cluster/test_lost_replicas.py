@@ -69,6 +69,9 @@ def test_one_of_two_replicas_goes_on_by_itself_and_one_of_three_when_the_loss_is
     assert [body for body, _ in got(cluster, "of-two")] == BODIES
 
     assert shown(cluster, "of-three")["state"] == "minority"
+    lost = "1 quorum queue has lost the nodes without which nobody leads it"
+    problems = cluster.ask("a", "GET", "/api/warren/cluster")[1]["problems"]
+    assert any(problem.startswith(lost) for problem in problems), problems
     told = cluster.control("a", "queues", "recover", "of-three")
     assert told.status == REFUSED
     assert "were removed from the cluster" in told.lines[0]

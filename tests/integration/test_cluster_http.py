@@ -43,7 +43,7 @@ def test_a_node_that_has_met_no_other_is_its_own_leader(client: HttpClient, name
     assert found == {
         "cluster_id": "", "cluster_name": name, "feature_level": 0, "node": name, "leader": name,
         "is_in_minority": False, "minority_since": None, "removed_by": None, "unavailable": [],
-        "problems": [],
+        "leaderless": [], "problems": [],
     }  # fmt: skip
     assert member.pop("incarnation") > 1_700_000_000
     assert member.pop("version")

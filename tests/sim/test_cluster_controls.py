@@ -8,10 +8,11 @@ from tests.sim.test_cluster import formed, is_settled, queues, states
 from tests.unit.session.client import Broker
 
 from warren.errors import AmqpError
-from warren.management.cluster_controls import ClusterStatus, UnavailableQueues
+from warren.management.cluster_controls import ClusterStatus, LeaderlessQueues, UnavailableQueues
 from warren.management.controls import ControlRefused
 from warren.metadata.commands import DeclareQueue, Reply
 from warren.metadata.incarnation import Incarnation
+from warren.metadata.member_commands import RemoveMember
 from warren.metadata.records import QueueMember
 from warren.model.coroutine_driver import drive
 from warren.node.client_access import ClientAccess
@@ -39,12 +40,15 @@ class Operator:
         self.node = node
         self.access = NoClients()
         self.joined: list[tuple[str, int]] = []
+        # The nodes that lead quorum queues, if those are not their homes.
+        self.leaders: dict[str, int | None] = {}
         view = ClusterView(
             identity=NodeIdentity(node.name, Incarnation(node.node_id, node.run)),
             metadata=node.metadata,
             journal=node.journal,
             links=node.peers.links,
             cluster_name=lambda: "simulated",
+            leader_of=lambda queue: self.leaders.get(queue.name, queue.home),
         )
         controlled = ClusterControlsDependencies(
             server=Broker().server,
@@ -127,6 +131,41 @@ def test_the_status_says_which_queues_are_unavailable_and_which_node_is_missing(
     three.start()
     assert cluster.run(lambda: is_settled(cluster, 3)), states(cluster)
     assert Operator(one).status.unavailable == ()
+
+
+def test_the_status_says_which_quorum_queues_have_no_majority_and_which_have_lost_it() -> None:
+    cluster, (one, two, three) = formed(4)
+    replies: list[Reply | AmqpError] = []
+    arguments = {"x-queue-type": "quorum"}
+    for name, members in (("of-two", (1, 3)), ("of-three", (1, 2, 3))):
+        command = DeclareQueue(vhost="/", name=name, durable=True, arguments=arguments, members=members)
+        one.propose(command, replies)
+    assert cluster.run(lambda: len(replies) == 2)
+    assert Operator(one).status.leaderless == ()
+    three.stop(is_power_lost=False)
+    assert cluster.run(lambda: not two.metadata.members.by_id[3].is_up)
+    status = Operator(two).status
+    assert status.leaderless == (
+        LeaderlessQueues(vhost="/", missing=(three.name,), count=1, names=("of-two",)),
+    )
+    assert status.problems == (
+        f"1 quorum queue has no majority while '{three.name}' is down: start it",
+        f"'{three.name}' is down: start it",
+    )
+    two.propose(RemoveMember(id=3, is_forgotten=True), replies)
+    assert cluster.run(lambda: 3 not in two.metadata.members.by_id)
+    operator = Operator(two)
+    assert operator.status.leaderless == ()
+    # Its replica at the first node does not lead yet, or never.
+    operator.leaders["of-two"] = None
+    assert operator.status.leaderless == (
+        LeaderlessQueues(vhost="/", missing=(), count=1, names=("of-two",)),
+    )
+    advice = (
+        "1 quorum queue has lost the nodes without which nobody leads it: 'warren queues recover' goes on "
+        "with the replica that is left"
+    )
+    assert advice in operator.status.problems
 
 
 def test_a_node_that_hears_no_majority_says_so_and_refuses_changes_at_once() -> None:

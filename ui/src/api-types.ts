@@ -157,6 +157,7 @@ export interface Cluster {
   feature_level: number;
   is_in_minority: boolean;
   leader: string | null;
+  leaderless: LeaderlessQueues[];
   members: Member[];
   minority_since: number | null;
   node: string;
@@ -639,6 +640,15 @@ export interface LagSample {
   /** null: not known. */
   sample: number | null;
   timestamp: number;
+}
+
+/** The quorum queues of one vhost that nobody leads for one reason. */
+export interface LeaderlessQueues {
+  count: number;
+  /** The nodes to start; none if those that are needed were removed. */
+  missing: string[];
+  names: string[];
+  vhost: string;
 }
 
 /** A lease: messages of a queue that one user holds. */

@@ -28,6 +28,7 @@ const ALONE: Cluster = {
   node: "a@localhost",
   problems: [],
   unavailable: [],
+  leaderless: [],
 };
 
 test("a node is alone if there are no others and no queues of former ones", () => {

@@ -50,6 +50,18 @@ class UnavailableQueues(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
+class LeaderlessQueues(Struct, frozen=True, kw_only=True):
+    """The quorum queues of one virtual host that nobody leads for one reason."""
+
+    vhost: str
+    # The members of the cluster that are down, without which they have no majority; none if those that they
+    # need were removed.
+    missing: tuple[str, ...]
+    count: int
+    # The names of the first ones.
+    names: tuple[str, ...]
+
+
 class ClusterStatus(Struct, frozen=True, kw_only=True):
     """The cluster as one node sees it."""
 
@@ -69,6 +81,7 @@ class ClusterStatus(Struct, frozen=True, kw_only=True):
     removed_by: str | None = None
     members: tuple[MemberStatus, ...]
     unavailable: tuple[UnavailableQueues, ...]
+    leaderless: tuple[LeaderlessQueues, ...] = ()
     # What is wrong, and what to do about it, a sentence each.
     problems: tuple[str, ...]
 

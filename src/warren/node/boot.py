@@ -394,6 +394,7 @@ class Node:
             journal=None if journal is None else journal.journal,
             links={} if membership is None else membership.links,
             cluster_name=lambda: self._managed.cluster_name,
+            leader_of=lambda queue: self._managed.groups.leader_of(queue),
         )
         if membership is not None:
             view = replace(

@@ -16,6 +16,7 @@ def problems_of(status: ClusterStatus) -> tuple[str, ...]:
     return (
         *([removal_text(status.removed_by)] if status.removed_by is not None else []),
         *_of_majority(status),
+        *_of_leaderless(status),
         *(
             problem
             for member in status.members
@@ -52,6 +53,24 @@ def _of_majority(status: ClusterStatus) -> Iterator[str]:
         )
     elif len(voters) == 2:
         yield "two nodes agree on changes: while either is down, nothing can be changed; add a third one"
+
+
+def _of_leaderless(status: ClusterStatus) -> Iterator[str]:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for queues in status.leaderless:
+        counts[queues.missing] += queues.count
+    for missing, count in counts.items():
+        what = "1 quorum queue has" if count == 1 else f"{count} quorum queues have"
+        names = ", ".join(f"'{name}'" for name in missing)
+        if len(missing) == 1:
+            yield f"{what} no majority while {names} is down: start it"
+        elif missing:
+            yield f"{what} no majority while {names} are down: start one of them"
+        else:
+            yield (
+                f"{what} lost the nodes without which nobody leads it: 'warren queues recover' goes on with "
+                "the replica that is left"
+            )
 
 
 def _of_member(

@@ -9,10 +9,16 @@ from msgspec.structs import replace
 from warren import __version__
 from warren.cluster.node_link import NodeLink
 from warren.journal.journal import Journal
-from warren.management.cluster_controls import VOTER, ClusterStatus, MemberStatus, UnavailableQueues
+from warren.management.cluster_controls import (
+    VOTER,
+    ClusterStatus,
+    LeaderlessQueues,
+    MemberStatus,
+    UnavailableQueues,
+)
 from warren.metadata.declared_topology import DeclaredTopology
 from warren.metadata.machine import Metadata
-from warren.metadata.records import MemberRecord
+from warren.metadata.records import MemberRecord, QueueRecord
 from warren.node.cluster_problems import problems_of
 from warren.node.node_identity import NodeIdentity
 
@@ -23,6 +29,11 @@ _NAMES_MAX = 5
 def _unknown_version(member: int) -> str | None:
     """The version of another member, which is not known."""
     return None
+
+
+def _home(queue: QueueRecord) -> int | None:
+    """The node that has last told that it leads a queue."""
+    return queue.home
 
 
 def _unknown() -> None:
@@ -44,6 +55,8 @@ class ClusterView(Struct, frozen=True, kw_only=True):
     minority_since: Callable[[], int | None] = _unknown
     # The member that says that this node was removed.
     removed_by: Callable[[], str | None] = _unknown
+    # The node that leads a quorum queue, as far as this one has heard.
+    leader_of: Callable[[QueueRecord], int | None] = _home
 
 
 def cluster_status(view: ClusterView, *, is_draining_alone: bool) -> ClusterStatus:
@@ -64,6 +77,7 @@ def cluster_status(view: ClusterView, *, is_draining_alone: bool) -> ClusterStat
         removed_by=view.removed_by(),
         members=members,
         unavailable=tuple(_unavailable(view.metadata)),
+        leaderless=tuple(_leaderless(view)),
         problems=(),
     )
     return replace(status, problems=problems_of(status))
@@ -152,4 +166,25 @@ def _unavailable(metadata: Metadata) -> Iterator[UnavailableQueues]:
                 is_member=is_member,
                 count=len(names),
                 names=tuple(islice(names, _NAMES_MAX)),
+            )
+
+
+def _leaderless(view: ClusterView) -> Iterator[LeaderlessQueues]:
+    """The quorum queues that have a member which is up, and no majority."""
+    members = view.metadata.members
+    down = {member.id: member.name for member in members.by_id.values() if not member.is_up}
+    if not down and not members.removed:
+        return
+    for vhost in view.metadata.vhosts.by_name.values():
+        found: dict[tuple[str, ...], list[str]] = {}
+        for queue in vhost.topology.queues.values():
+            count = len(queue.members)
+            missing = tuple(down[node] for node, _ in queue.members if node in down)
+            up_count = count - len(missing)
+            is_left_alone = count == 1 and view.leader_of(queue) is None
+            if up_count and (is_left_alone or 2 * up_count <= count):
+                found.setdefault(missing, []).append(queue.name)
+        for missing, names in found.items():
+            yield LeaderlessQueues(
+                vhost=vhost.name, missing=missing, count=len(names), names=tuple(names[:_NAMES_MAX])
             )

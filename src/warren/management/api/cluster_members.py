@@ -46,6 +46,15 @@ class UnavailableQueuesShape(TypedDict):
     names: list[str]
 
 
+class LeaderlessQueuesShape(TypedDict):
+    """The quorum queues of one vhost that nobody leads for one reason."""
+
+    vhost: str
+    missing: Annotated[list[str], doc("The nodes to start; none if those that are needed were removed.")]
+    count: int
+    names: list[str]
+
+
 class ClusterShape(TypedDict):
     """The cluster as one node sees it."""
 
@@ -59,6 +68,7 @@ class ClusterShape(TypedDict):
     removed_by: str | None
     members: list[MemberShape]
     unavailable: list[UnavailableQueuesShape]
+    leaderless: list[LeaderlessQueuesShape]
     problems: list[str]
 
 
@@ -91,6 +101,7 @@ def status(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     facts = asdict(found) | {
         "members": [asdict(member) for member in found.members],
         "unavailable": [asdict(queues) for queues in found.unavailable],
+        "leaderless": [asdict(queues) for queues in found.leaderless],
     }
     return reply(facts)
 
