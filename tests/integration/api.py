@@ -14,8 +14,8 @@ from tests.integration.broker_process import BrokerProcess
 from tests.patience import patient
 
 TIMEOUT_S = patient(30)
-# A broker closes a connection that was idle for longer.
-IDLE_S_MAX = 20
+# A broker closes a connection that was idle for longer: RabbitMQ 4.3.6 after 5 s.
+IDLE_S_MAX = 2
 
 
 @dataclass(frozen=True)

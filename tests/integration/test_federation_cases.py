@@ -1,4 +1,4 @@
-"""What RabbitMQ's own tests of federated exchanges expect, of Warren and of RabbitMQ 3.10.8."""
+"""What RabbitMQ's own tests of federated exchanges expect, of Warren, and of RabbitMQ 3.10.8 and 4.3.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What RabbitMQ 4's own tests expect of shovels with the protocol `local`, which 3.10.8 does not have."""
+"""What RabbitMQ 4's own tests expect of shovels with the protocol `local`, of Warren and of RabbitMQ 4.3.6.
+
+3.10.8 does not have them.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,35 @@ from typing import Any
 
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
-from tests.integration.either_broker import WARREN, Site, becomes, bound_queue, consumed, is_empty, site
+from tests.integration.either_broker import (
+    RABBITMQ,
+    WARREN,
+    Site,
+    becomes,
+    bound_queue,
+    consumed,
+    is_empty,
+    site,
+)
+from tests.rabbitmq import is_installed
 
+needs_rabbitmq = (pytest.mark.rabbitmq, pytest.mark.skipif(not is_installed(), reason="no RabbitMQ here"))
 pytestmark = pytest.mark.slow
 STREAM = {"x-queue-type": "stream"}
 MODES = ("on-confirm", "on-publish", "no-ack")
 
 
-@pytest.fixture(scope="module")
-def warren(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with site(WARREN, tmp_path_factory.mktemp("broker")) as started:
+@pytest.fixture(scope="module", params=[WARREN, pytest.param(RABBITMQ, marks=needs_rabbitmq)])
+def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site(request.param, tmp_path_factory.mktemp("broker")) as started:
+        if started.answers == "rabbitmq":
+            pytest.skip("RabbitMQ 3.10 has no local shovels")
         yield started
 
 
 @pytest.fixture
-def here(warren: Site) -> Iterator[Site]:
-    vhost = warren.in_vhost("local")
+def here(either: Site) -> Iterator[Site]:
+    vhost = either.in_vhost("local")
     yield vhost
     vhost.remove()
 
@@ -73,8 +89,8 @@ def ready(channel: BlockingChannel, queue: str) -> int:
     return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
-def test_a_message_keeps_its_routing_key_if_no_destination_is_given(warren: Site, here: Site) -> None:
-    other = warren.in_vhost("other")
+def test_a_message_keeps_its_routing_key_if_no_destination_is_given(either: Site, here: Site) -> None:
+    other = either.in_vhost("other")
     run(here, dest_uri=[other.uri], dest_queue=None)
     with other.channel() as there, here.channel() as channel:
         there.queue_declare("src", durable=True)
@@ -111,8 +127,8 @@ def test_a_shovel_continues_soon_when_its_missing_exchange_is_made(here: Site, p
         channel.basic_publish("", "src", b"hello!")
         began = time.monotonic()
         assert consumed(channel, "dest", 2) == [b"hello", b"hello!"]
-        # RabbitMQ's test waits for so long.
-        assert time.monotonic() - began < 4
+        # As long as RabbitMQ's test waits. RabbitMQ itself pauses for up to the delay of 5 s.
+        assert here.kind == RABBITMQ or time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize("end", ["src", "dest"])
@@ -251,12 +267,16 @@ def test_a_shovel_whose_source_is_deleted_says_so(here: Site) -> None:
         publish(channel)
         assert consumed(channel, "dest", 1) == [b"hello"]
         channel.queue_delete("src")
+        if here.kind == RABBITMQ:
+            # It starts again at once, and declares the queue, before anybody can see its state.
+            becomes(lambda: here.api.status(f"GET /queues/{here.at}/src"), 200)
+            return
         becomes(lambda: shown(here)["state"], "terminated")
         assert "cancelled" in shown(here)["reason"]
 
 
-def test_a_virtual_host_without_permissions_is_refused(warren: Site, here: Site) -> None:
-    other = warren.in_vhost("other")
+def test_a_virtual_host_without_permissions_is_refused(either: Site, here: Site) -> None:
+    other = either.in_vhost("other")
     assert here.api.status("DELETE /permissions/other/guest") == 204
     does_not_run(here, src_uri=other.uri, dest_uri=other.uri)
     other.remove()
@@ -267,8 +287,8 @@ def test_a_wrong_password_is_refused(here: Site) -> None:
     does_not_run(here, src_uri=uri, dest_uri=uri)
 
 
-def test_an_address_without_a_host_is_this_broker(warren: Site) -> None:
-    run(warren, src_uri="amqp://", dest_uri="amqp://")
-    warren.clear("shovel", "test")
+def test_an_address_without_a_host_is_this_broker(either: Site) -> None:
+    run(either, src_uri="amqp://", dest_uri="amqp://")
+    either.clear("shovel", "test")
     for queue in ("src", "dest"):
-        assert warren.api.status(f"DELETE /queues/%2f/{queue}") == 204
+        assert either.api.status(f"DELETE /queues/%2f/{queue}") == 204
