@@ -30,8 +30,13 @@ from warren.cli.rabbitmq_usage import usage_lines
 
 EX_USAGE, EX_DATAERR, EX_NOUSER, EX_UNAVAILABLE, EX_SOFTWARE, EX_NOPERM = 64, 65, 67, 69, 70, 77
 _STATUSES = {USAGE: EX_USAGE, BROKEN: EX_SOFTWARE, NOT_AUTHORISED: EX_NOPERM}
-_ABSENT = ("there is no user", "there is no virtual host")
+_ABSENT = ("there is no user", "there is no virtual host", "status 405")
 _VALIDATED = ("set_policy", "set_operator_policy", "set_parameter", "set_vhost_limits")
+_NOT_THIS_WAY = "policies may not be set using this method"
+_PROTECTED = (
+    "Cannot delete this virtual host: it is protected from deletion. To lift the protection, inspect and "
+    "update its metadata"
+)
 _EXTRA = "Got unexpected extra argument"
 
 
@@ -120,7 +125,11 @@ def _failed(error: Failure) -> Told:
     if isinstance(error, Refused):
         if error.reason.startswith(_ABSENT):
             return _absent(error, command)
-        if command in _VALIDATED:
+        if command == "delete_vhost" and "protected from deletion" in error.reason:
+            return _error(EX_DATAERR, _PROTECTED)
+        if command == "restart_vhost":
+            return _error(EX_SOFTWARE, error.reason)
+        if command in _VALIDATED and error.reason != _NOT_THIS_WAY:
             return _error(EX_UNAVAILABLE, "Validation failed", "", error.reason)
         return _error(EX_UNAVAILABLE, error.reason)
     return _error(_STATUSES.get(error.status, EX_UNAVAILABLE), error.message)

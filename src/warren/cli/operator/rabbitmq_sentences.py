@@ -16,6 +16,12 @@ _SENTENCES: Mapping[str, str] = {
     "set_user_tags": 'Setting tags for user "{user}" to [{tags}] ...',
     "delete_user": 'Deleting user "{user}" ...',
     "add_vhost": 'Adding vhost "{vhost}" ...',
+    "enable_vhost_deletion_protection": (
+        'Protecting virtual host "{vhost}" from removal by updating its metadata...'
+    ),
+    "disable_vhost_deletion_protection": (
+        'Removing deletion protection from virtual host "{vhost}" by updating its metadata...'
+    ),
     "delete_vhost": 'Deleting vhost "{vhost}" ...',
     "set_vhost_tags": 'Setting tags for virtual host "{vhost}" to [{tags}] ...',
     "set_permissions": 'Setting permissions for user "{user}" in vhost "{vhost}" ...',

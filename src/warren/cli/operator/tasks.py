@@ -175,7 +175,7 @@ def _close_all(session: Session, arguments: Arguments) -> None:
 
 def _restart_vhost(session: Session, arguments: Arguments) -> None:
     node = arguments["node"] or session.api.get("/overview")["node"]
-    vhost = arguments["vhost"] or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
+    vhost = arguments.get("vhost") or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
     if not vhost:
         raise Failure("no virtual host given: use warren vhosts restart VHOST", USAGE)
     session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", {"vhost": vhost, "node": node}))
@@ -215,7 +215,11 @@ def _set_vhost_tags(session: Session, arguments: Arguments) -> None:
 
 def _clear_topics(session: Session, arguments: Arguments) -> None:
     path = "/topic-permissions/{vhost}/{user}" + ("/{exchange}" if arguments["exchange"] else "")
-    session.api.send("DELETE", filled(path, arguments))
+    try:
+        session.api.send("DELETE", filled(path, arguments))
+    except ObjectNotFound:
+        if not arguments["is_known_as"]:
+            raise
     session.say(f"user {arguments['user']}: topic permissions deleted")
 
 
@@ -455,6 +459,10 @@ TASKS: tuple[OperatorCommand, ...] = (
         takes=(
             named("vhost", "/vhosts", required=False),
             click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="same as the argument VHOST"),
+            click.Option(["-n", "--node"], help="name of the node"),
+        ),
+        takes_instead=(
+            click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="the virtual host"),
             click.Option(["-n", "--node"], help="name of the node"),
         ),
         text="Restart a virtual host that has failed.",
