@@ -394,6 +394,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         name="export",
         known_as="export_definitions",
         takes=(_EVERYTHING, _FILE),
+        takes_instead=(_EVERYTHING, named("file")),
         takes_known_as=(_FORMAT,),
         does=_export,
         text="Export definitions to FILE or standard output.",
@@ -421,6 +422,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         does=_close("/connections/{name}"),
         text="Close a connection; REASON is sent to the client.",
         takes=(named("name", "/connections"), _REASON),
+        takes_instead=(named("name", "/connections"), named("reason")),
     ),
     CustomCommand(
         group="connections",
@@ -428,6 +430,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="close_all_user_connections",
         text="Close all connections of a user; REASON is sent to the clients.",
         takes=(USER, _REASON),
+        takes_instead=(USER, named("reason")),
         does=_close("/connections/username/{user}"),
     ),
     CustomCommand(
@@ -436,6 +439,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="close_all_connections",
         text="Close all connections, or those of a virtual host; REASON is sent to the clients.",
         takes=(_EVERYTHING, _REASON),
+        takes_instead=(_EVERYTHING, named("reason")),
         takes_known_as=(
             flag("--global", "is_global", text="those of all virtual hosts"),
             option("--limit", "at most this many", type=click.IntRange(0), default=0),
