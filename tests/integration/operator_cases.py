@@ -18,6 +18,8 @@ class Case:
     typed: str = ""
     # What is printed under RabbitMQ's name instead: there a list without rows has no names of columns.
     prints_known_as: str | None = None
+    # True if rabbitmqctl does not take these arguments, or does something else with them.
+    is_own: bool = False
 
 
 QUEUE = ("queues", "declare", "$")

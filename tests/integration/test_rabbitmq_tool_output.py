@@ -138,6 +138,24 @@ def test_memory_is_shown_in_bytes_and_percent_or_in_a_unit() -> None:
     assert "other_system: " in run("memory_breakdown", "--unit", "mb")[1]
 
 
+def test_the_report_has_the_headings_of_rabbitmq() -> None:
+    status, report, _ = run("report")
+    lines = report.splitlines()
+    node = lines[0].split()[-2]
+    assert (status, lines[0]) == (0, f"Reporting server status of node {node} ...")
+    headings = [line for line in lines if line.endswith("...") and line.startswith(("Status", "App", "List"))]
+    assert headings[:4] == [
+        f"Status of node {node} ...", f"Application environment of node {node} ...",
+        "Listing connections ...", "Listing channels ...",
+    ]  # fmt: skip
+    of_vhost = headings[headings.index("Listing queues for vhost / ...") :]
+    assert of_vhost[:5] == [
+        "Listing queues for vhost / ...", "Listing exchanges for vhost / ...",
+        "Listing bindings for vhost /...", 'Listing permissions for vhost "/" ...',
+        'Listing policies for vhost "/" ...',
+    ]  # fmt: skip
+
+
 def test_settings_are_one_application() -> None:
     found = told("environment")
     assert isinstance(found, dict)

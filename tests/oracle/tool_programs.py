@@ -89,7 +89,7 @@ def asked_of_rabbitmq(
 def asked_of_warren(uri: str, words: list[str], typed: str = "") -> tuple[int, str, str]:
     """The status, output and errors of a command of Warren's tools; there is no API of ABSENT_NODE."""
     tool, *arguments = words
-    where = f"http://127.0.0.1:{free_port()}" if ABSENT_NODE in words else uri
+    where = f"http://127.0.0.1:{free_port()}" if f"-n {ABSENT_NODE}" in " ".join(words) else uri
     with patch.dict(os.environ, {"WARREN_URI": where}), CliRunner().isolation(input=typed) as streams:
         status = run(tool, arguments)
         sys.stdout.flush()

@@ -13,6 +13,7 @@ import click
 from warren import __version__
 from warren.cli.operator.failures import Failure
 from warren.cli.operator.options import HELP_OPTIONS, rabbitmq_options
+from warren.cli.operator.rabbitmq_failures import ToolGroup, UnknownCommand
 from warren.node.rabbitmq_environment import BUILT_IN
 from warren.session.server_properties import COMPATIBLE_VERSION
 
@@ -93,7 +94,7 @@ def _help(command: str | None, lists: bool, is_quiet: bool) -> None:
         return
     shown = plugins if command is None else plugins.get_command(context, command)
     if shown is None:
-        raise click.UsageError(f"No such command {command!r}.", context)
+        raise UnknownCommand(str(command), None, context)
     found = context if command is None else click.Context(shown, info_name=command, parent=context)
     click.echo(shown.get_help(found))
 
@@ -115,7 +116,7 @@ def _command(name: str, text: str, callback: Callable[..., None], *takes: click.
     )
 
 
-plugins = click.Group(
+plugins = ToolGroup(
     "rabbitmq-plugins",
     help="List plugins of RabbitMQ whose work Warren does, and accept that they are enabled.",
     params=[

@@ -5,7 +5,6 @@ statuses are those of RabbitMQ's tools, which are from sysexits.h.
 """
 
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from warren.cli.operator.command_groups import COMMANDS
 from warren.cli.operator.command_types import built
 from warren.cli.operator.options import HELP_OPTIONS, common_options, rabbitmq_options
 from warren.cli.operator.rabbitmq_commands import RABBITMQ_ONLY
-from warren.cli.operator.rabbitmq_failures import UnknownCommand, told
+from warren.cli.operator.rabbitmq_failures import ToolGroup, UnknownCommand, told
 from warren.cli.operator.rabbitmq_status import STATUS
 from warren.cli.operator.text import escaped
 from warren.cli.operator.unsupported_commands import UNSUPPORTED
@@ -24,11 +23,9 @@ from warren.session.server_properties import COMPATIBLE_VERSION
 
 _USAGE_STATUS = 64
 _INTERRUPTED = 130
-# How alike names of commands are for one to be meant by the other.
-_LIKENESS = 0.75
 
 
-class Tool(click.Group):
+class Tool(ToolGroup):
     """The commands of RabbitMQ's tools, of which a few have the name of a command of `warren`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -39,16 +36,6 @@ class Tool(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command `cmd_name`; None if there is none."""
         return super().get_command(ctx, cmd_name) or warren.get_command(ctx, cmd_name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of `args`; raises UnknownCommand with the name of one that may be meant."""
-        name = args[0]
-        if self.get_command(ctx, name) is None:
-            close = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=_LIKENESS)
-            raise UnknownCommand(name, close[0] if close else None, ctx)
-        return super().resolve_command(ctx, args)
 
 
 def main() -> None:
@@ -88,7 +75,7 @@ def _help(command: str | None, *, lists: bool, **ignored: object) -> None:
         return
     shown = commands if command is None else commands.get_command(context, command)
     if shown is None:
-        raise click.UsageError(f"No such command {command!r}.", context)
+        raise UnknownCommand(str(command), None, context)
     found = context if command is None else click.Context(shown, info_name=command, parent=context)
     click.echo(shown.get_help(found))
 

@@ -75,8 +75,10 @@ def _set_limits(path: str) -> Run:
 
 def _clear_limits(path: str) -> Run:
     def does(session: Session, arguments: Arguments) -> None:
-        where, chosen = filled(path, arguments), arguments["limit"]
+        where, chosen = filled(path, arguments), arguments.get("limit", "all")
         names = [name for row in session.api.get(where) for name in row["value"]]
+        if chosen not in ("all", *names) and arguments["is_known_as"]:
+            return
         if chosen not in ("all", *names):
             raise Failure(f"no limit {chosen!r} is set; 'warren limits list' shows the limits that are set")
         gone = names if chosen == "all" else [chosen]
@@ -105,6 +107,9 @@ def _password(arguments: Arguments) -> str:
     """Return the given or prompted password; an empty one is refused, because it matches no login."""
     given = arguments["password"]
     password: str = secret(f"New password of {arguments['user']}") if given is None else given
+    if not password and given is None and arguments["is_known_as"]:
+        sentence = "Password is not provided via argument or stdin"
+        raise ToolFailure(sentence, USAGE, tool_status=65, has_heading=True)
     if not password:
         raise Failure(
             "the password must not be empty; to disable password login, use 'warren users clear-password'",
@@ -169,6 +174,7 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         is_in_vhost=True,
         text="Remove one limit of a virtual host, or all.",
         takes=(named("limit", default="all"),),
+        takes_instead=(),
         does=_clear_limits(_VHOST_LIMITS),
     ),
     CustomCommand(
@@ -184,6 +190,7 @@ ACCOUNTS: tuple[OperatorCommand, ...] = (
         name="clear-user",
         known_as="clear_user_limits",
         takes=(USER, named("limit", default="all")),
+        takes_instead=(USER, named("limit")),
         text="Remove one limit of a user, or all.",
         does=_clear_limits(_USER_LIMITS),
     ),

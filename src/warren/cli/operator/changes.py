@@ -395,6 +395,7 @@ CHANGES: tuple[OperatorCommand, ...] = (
         text="Delete the permissions of a user in a virtual host.",
         method="DELETE",
         path="/permissions/{vhost}/{user}",
+        is_done_if_absent=True,
         takes=(USER,),
         says="user {user}: permissions deleted in vhost {vhost}",
     ),

@@ -47,12 +47,17 @@ class OperatorCommand:
     takes: tuple[click.Parameter, ...] = ()
     # Parameters that the command has under its name in rabbitmqctl only.
     takes_known_as: tuple[click.Parameter, ...] = ()
+    # The parameters under the name in rabbitmqctl, if they are not those of `takes`.
+    takes_instead: tuple[click.Parameter, ...] | None = None
     # True if the command waits for something, for as long as its option --timeout says.
     is_waiting: bool = False
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
         """Return the arguments and options; virtual host `/` is the default where one is required."""
-        return list(self.takes)
+        return list(self._taken(is_known_as))
+
+    def _taken(self, is_known_as: bool) -> tuple[click.Parameter, ...]:
+        return self.takes if self.takes_instead is None or not is_known_as else self.takes_instead
 
     def run(self, session: Session, arguments: Arguments) -> None:
         """Run the command."""
@@ -148,6 +153,9 @@ class ListCommand(OperatorCommand):
         rows = session.api.rows(path, query, session.progress)
         if not self.is_filtered or arguments["vhost"] is None:
             return list(rows)
+        if session.is_rabbitmq:
+            # Raises ObjectNotFound.
+            session.api.get(filled("/vhosts/{vhost}", arguments), {"columns": "name"})
         return [row for row in rows if row.get("vhost") == arguments["vhost"]]
 
 
@@ -173,6 +181,8 @@ class RequestCommand(OperatorCommand):
     body: Callable[[Arguments], object] = lambda arguments: None
     query: tuple[str, ...] = ()
     says: str
+    # True if rabbitmqctl does not mind that the object is absent.
+    is_done_if_absent: bool = False
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
         return _with_vhost(self.takes, self.path)
@@ -180,7 +190,11 @@ class RequestCommand(OperatorCommand):
     def run(self, session: Session, arguments: Arguments) -> None:
         given = [name for name in self.query if arguments[name]]
         query = "?" + "&".join(f"{name.replace('_', '-')}=true" for name in given) if given else ""
-        session.api.send(self.method, filled(self.path, arguments) + query, self.body(arguments))
+        try:
+            session.api.send(self.method, filled(self.path, arguments) + query, self.body(arguments))
+        except ObjectNotFound:
+            if not (session.is_rabbitmq and self.is_done_if_absent):
+                raise
         session.say(self.says.format_map(arguments))
 
 
@@ -192,7 +206,8 @@ class CustomCommand(OperatorCommand):
     is_in_vhost: bool = False
 
     def parameters(self, *, is_known_as: bool) -> list[click.Parameter]:
-        return [vhost_option(_DEFAULT_VHOST), *self.takes] if self.is_in_vhost else list(self.takes)
+        taken = self._taken(is_known_as)
+        return [vhost_option(_DEFAULT_VHOST), *taken] if self.is_in_vhost else list(taken)
 
     def run(self, session: Session, arguments: Arguments) -> None:
         self.does(session, arguments)

@@ -8,6 +8,7 @@ wrong call is told with the arguments and the usage. Statuses are from sysexits.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import click
 
@@ -30,8 +31,15 @@ from warren.cli.rabbitmq_usage import usage_lines
 
 EX_USAGE, EX_DATAERR, EX_NOUSER, EX_UNAVAILABLE, EX_SOFTWARE, EX_NOPERM = 64, 65, 67, 69, 70, 77
 _STATUSES = {USAGE: EX_USAGE, BROKEN: EX_SOFTWARE, NOT_AUTHORISED: EX_NOPERM}
-_ABSENT = ("there is no user", "there is no virtual host")
+_ABSENT = ("there is no user", "there is no virtual host", "status 405")
 _VALIDATED = ("set_policy", "set_operator_policy", "set_parameter", "set_vhost_limits")
+_NOT_THIS_WAY = "policies may not be set using this method"
+_PROTECTED = (
+    "Cannot delete this virtual host: it is protected from deletion. To lift the protection, inspect and "
+    "update its metadata"
+)
+# How alike names of commands are for one to be meant by the other.
+_LIKENESS = 0.75
 _EXTRA = "Got unexpected extra argument"
 
 
@@ -50,6 +58,20 @@ class UnknownCommand(click.UsageError):
         super().__init__(f"No such command {name!r}.", context)
         self.name = name
         self.close = close
+
+
+class ToolGroup(click.Group):
+    """The commands of a tool, of which one may be meant by an unknown name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of `args`; raises UnknownCommand."""
+        name = args[0]
+        if self.get_command(ctx, name) is None:
+            close = get_close_matches(name, self.list_commands(ctx), n=1, cutoff=_LIKENESS)
+            raise UnknownCommand(name, close[0] if close else None, ctx)
+        return super().resolve_command(ctx, args)
 
 
 def told(error: click.ClickException, words: Sequence[str]) -> Told:
@@ -120,10 +142,15 @@ def _failed(error: Failure) -> Told:
     if isinstance(error, Refused):
         if error.reason.startswith(_ABSENT):
             return _absent(error, command)
-        if command in _VALIDATED:
+        if command == "delete_vhost" and "protected from deletion" in error.reason:
+            return _error(EX_DATAERR, _PROTECTED)
+        if command == "restart_vhost":
+            return _error(EX_SOFTWARE, error.reason)
+        if command in _VALIDATED and error.reason != _NOT_THIS_WAY:
             return _error(EX_UNAVAILABLE, "Validation failed", "", error.reason)
-        return _error(EX_UNAVAILABLE, error.reason)
-    return _error(_STATUSES.get(error.status, EX_UNAVAILABLE), error.message)
+        return _error(_COMMAND_STATUSES.get(command, EX_UNAVAILABLE), error.reason)
+    status = _STATUSES.get(error.status, EX_UNAVAILABLE)
+    return _error(_COMMAND_STATUSES.get(command, status), error.message)
 
 
 def _unreached(error: Failure, command: str, given: str | None) -> Told:
@@ -151,11 +178,19 @@ def _absent(error: ObjectNotFound | Refused, command: str) -> Told:
         return told(failed_for_programs(message, error.node), ())
     kind = next((kind for kind, words in _KINDS if any(word in error.reason for word in words)), "")
     arguments = error.arguments
-    if not kind:
+    if not kind and not _names_other(error.context):
         kind = next((kind for kind, _ in _KINDS if arguments.get(kind) is not None), "")
     status, sentence = _SENTENCES.get((command, kind)) or _SENTENCES.get((command, "")) or _DEFAULTS[kind]
+    status = _COMMAND_STATUSES.get(command, status)
     shown = {name: "" if value is None else value for name, value in arguments.items()}
-    return Told(status, tuple(sentence.format_map(shown | {"reason": error.reason}).split("\n")))
+    return Told(status, tuple(sentence.format_map(shown | {"message": error.message}).split("\n")))
+
+
+def _names_other(context: click.Context | None) -> bool:
+    """True if an argument names what is neither a queue nor a virtual host nor a user."""
+    kinds = {kind for kind, _ in _KINDS}
+    takes = context.command.params if context else ()
+    return any(isinstance(item, click.Argument) and item.name not in {*kinds, "columns"} for item in takes)
 
 
 def _error(status: int, *lines: str) -> Told:
@@ -169,7 +204,7 @@ _KINDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("user", ("user",)),
 )
 _DEFAULTS: Mapping[str, tuple[int, str]] = {
-    "": (EX_DATAERR, "Error:\n{reason}"),
+    "": (EX_DATAERR, "Error:\n{message}"),
     "queue": (EX_DATAERR, "Object (queue, stream, exchange, etc) was not found"),
     "vhost": (EX_DATAERR, "Virtual host '{vhost}' does not exist"),
     "user": (EX_UNAVAILABLE, 'Error:\n{{:no_such_user, "{user}"}}'),
@@ -195,9 +230,30 @@ _SENTENCES: Mapping[tuple[str, str], tuple[int, str]] = {
     **{(name, "queue"): _QUEUE for name in ("quorum_status", "add_member", "delete_member")},
     ("set_vhost_tags", "vhost"): (EX_DATAERR, 'Error:\nVirtual host "{vhost}" does not exist'),
     ("clear_vhost_limits", "vhost"): _PARAMETER,
+    **{(name, "vhost"): _QUEUE for name in ("quorum_status", "add_member", "delete_member")},
+    ("purge_queue", "vhost"): _DEFAULTS["queue"],
+    ("delete_queue", "vhost"): (EX_USAGE, "Error:\nNo such queue was found"),
     ("delete_queue", "queue"): (EX_USAGE, "Error:\nNo such queue was found"),
     ("peek", "queue"): _TARGET,
 }  # fmt: skip
+# The status of a command that fails for a reason of its own, where it is not the usual one.
+_COMMAND_STATUSES: Mapping[str, int] = {
+    "await_online_nodes": EX_SOFTWARE,
+    **dict.fromkeys(
+        ("set_disk_free_limit", "set_vm_memory_high_watermark", "import_definitions", "export_definitions"),
+        EX_DATAERR,
+    ),
+    **dict.fromkeys(
+        (
+            "forget_cluster_node", "close_connection", "delete_shovel", "restart_shovel",
+            "restart_federation_link",
+        ),
+        EX_UNAVAILABLE,
+    ),
+}  # fmt: skip
 _BAD_ARGUMENTS: Mapping[str, tuple[int, str]] = {
+    "grow": (EX_USAGE, "the strategy is not recognised."),
+    "rebalance": (EX_UNAVAILABLE, "the type is not supported. Try one of all, classic, quorum, stream."),
+    "set_log_level": (EX_UNAVAILABLE, "the log level is not supported."),
     "peek": (EX_USAGE, '"position value must be a positive integer"'),
 }

@@ -102,7 +102,12 @@ def _hash_password(session: Session, arguments: Arguments) -> None:
         session.print_lines([hashed])
 
 
+_METADATA_OPTIONS = ("description", "tags", "default_queue_type", "protected_from_deletion")
+
+
 def _update_vhost(session: Session, arguments: Arguments) -> None:
+    if all(arguments[name] is None for name in _METADATA_OPTIONS):
+        raise click.MissingParameter(ctx=click.get_current_context())
     path = filled("/vhosts/{vhost}", arguments)
     session.begin(f'Updating metadata of vhost "{arguments["vhost"]}" ...')
     present: Row = session.api.get(path)

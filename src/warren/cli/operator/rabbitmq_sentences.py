@@ -16,6 +16,12 @@ _SENTENCES: Mapping[str, str] = {
     "set_user_tags": 'Setting tags for user "{user}" to [{tags}] ...',
     "delete_user": 'Deleting user "{user}" ...',
     "add_vhost": 'Adding vhost "{vhost}" ...',
+    "enable_vhost_deletion_protection": (
+        'Protecting virtual host "{vhost}" from removal by updating its metadata...'
+    ),
+    "disable_vhost_deletion_protection": (
+        'Removing deletion protection from virtual host "{vhost}" by updating its metadata...'
+    ),
     "delete_vhost": 'Deleting vhost "{vhost}" ...',
     "set_vhost_tags": 'Setting tags for virtual host "{vhost}" to [{tags}] ...',
     "set_permissions": 'Setting permissions for user "{user}" in vhost "{vhost}" ...',
@@ -47,6 +53,9 @@ _SENTENCES: Mapping[str, str] = {
     "clear_global_parameter": 'Clearing global runtime parameter "{name}" ...',
     "trace_on": 'Starting tracing for vhost "{vhost}" ...',
     "trace_off": 'Stopping tracing for vhost "{vhost}" ...',
+    "close_connection": "Closing connection {name}, reason: {reason}...",
+    "close_all_user_connections": "Closing connections of user {user}, reason: {reason}...",
+    "delete_queue": "Deleting queue '{queue}' on vhost '{vhost}' ...",
     "purge_queue": "Purging queue '{queue}' in vhost '{vhost}' ...",
     "set_cluster_name": "Setting cluster name to {name} ...",
     "set_log_level": 'Setting log level to "{level}" ...',

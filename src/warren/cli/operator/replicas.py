@@ -77,6 +77,7 @@ def _rebalance(session: Session, arguments: Arguments) -> None:
 
 
 _MEMBER = named("node", "/nodes")
+_KINDS = click.Choice(("all", "classic", "quorum", "stream"))
 _VHOST_PATTERN = option(
     "--vhost-pattern", "regular expression for virtual hosts", default=_EVERYTHING, show_default=True
 )
@@ -152,15 +153,11 @@ REPLICAS: tuple[OperatorCommand, ...] = (
         known_as="rebalance",
         text="Spread the leaders of quorum queues over their nodes, and show how many each node leads.",
         takes=(
-            click.Argument(
-                ["type"],
-                type=click.Choice(("all", "classic", "quorum", "stream")),
-                metavar="[all|classic|quorum|stream]",
-                default="all",
-            ),
+            click.Argument(["type"], type=_KINDS, metavar="[all|classic|quorum|stream]", default="all"),
             _VHOST_PATTERN,
             _QUEUE_PATTERN,
         ),
+        takes_instead=(click.Argument(["type"], type=_KINDS), _VHOST_PATTERN, _QUEUE_PATTERN),
         does=_rebalance,
     ),
     RequestCommand(

@@ -175,7 +175,7 @@ def _close_all(session: Session, arguments: Arguments) -> None:
 
 def _restart_vhost(session: Session, arguments: Arguments) -> None:
     node = arguments["node"] or session.api.get("/overview")["node"]
-    vhost = arguments["vhost"] or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
+    vhost = arguments.get("vhost") or arguments["in_vhost"] or ("/" if arguments["is_known_as"] else "")
     if not vhost:
         raise Failure("no virtual host given: use warren vhosts restart VHOST", USAGE)
     session.api.send("POST", filled("/vhosts/{vhost}/start/{node}", {"vhost": vhost, "node": node}))
@@ -215,7 +215,11 @@ def _set_vhost_tags(session: Session, arguments: Arguments) -> None:
 
 def _clear_topics(session: Session, arguments: Arguments) -> None:
     path = "/topic-permissions/{vhost}/{user}" + ("/{exchange}" if arguments["exchange"] else "")
-    session.api.send("DELETE", filled(path, arguments))
+    try:
+        session.api.send("DELETE", filled(path, arguments))
+    except ObjectNotFound:
+        if not arguments["is_known_as"]:
+            raise
     session.say(f"user {arguments['user']}: topic permissions deleted")
 
 
@@ -390,6 +394,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         name="export",
         known_as="export_definitions",
         takes=(_EVERYTHING, _FILE),
+        takes_instead=(_EVERYTHING, named("file")),
         takes_known_as=(_FORMAT,),
         does=_export,
         text="Export definitions to FILE or standard output.",
@@ -417,6 +422,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         does=_close("/connections/{name}"),
         text="Close a connection; REASON is sent to the client.",
         takes=(named("name", "/connections"), _REASON),
+        takes_instead=(named("name", "/connections"), named("reason")),
     ),
     CustomCommand(
         group="connections",
@@ -424,6 +430,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="close_all_user_connections",
         text="Close all connections of a user; REASON is sent to the clients.",
         takes=(USER, _REASON),
+        takes_instead=(USER, named("reason")),
         does=_close("/connections/username/{user}"),
     ),
     CustomCommand(
@@ -432,6 +439,7 @@ TASKS: tuple[OperatorCommand, ...] = (
         known_as="close_all_connections",
         text="Close all connections, or those of a virtual host; REASON is sent to the clients.",
         takes=(_EVERYTHING, _REASON),
+        takes_instead=(_EVERYTHING, named("reason")),
         takes_known_as=(
             flag("--global", "is_global", text="those of all virtual hosts"),
             option("--limit", "at most this many", type=click.IntRange(0), default=0),
@@ -455,6 +463,10 @@ TASKS: tuple[OperatorCommand, ...] = (
         takes=(
             named("vhost", "/vhosts", required=False),
             click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="same as the argument VHOST"),
+            click.Option(["-n", "--node"], help="name of the node"),
+        ),
+        takes_instead=(
+            click.Option(["-p", "--vhost", "in_vhost"], metavar="VHOST", help="the virtual host"),
             click.Option(["-n", "--node"], help="name of the node"),
         ),
         text="Restart a virtual host that has failed.",
