@@ -21,10 +21,12 @@ from warren.node.config_file import ConfigError
 from warren.node.term_values import InvalidTerm
 from warren.shovel.shovel_settings import STATIC_VHOST, ShovelSettings
 
-_NUMBERS = frozenset(("prefetch-count", "src-prefetch-count", "reconnect-delay", "rate-limit"))
+_NUMBERS = frozenset(
+    ("prefetch-count", "src-prefetch-count", "reconnect-delay", "rate-limit", "src-delete-after-duration")
+)
 _COUNTS = frozenset(("delete-after", "src-delete-after"))
 _TABLES = ("-args", "-properties", "-headers")
-_FLAGS = frozenset(("src-predeclared", "dest-predeclared", "exactly-once"))
+_FLAGS = frozenset(("src-predeclared", "dest-predeclared", "exactly-once", "single-run"))
 _BOOLEANS = {"true": True, "false": False}
 # RabbitMQ 4's key for the queues of all shovels, which is not one of a shovel called topology.
 _TOPOLOGY = "topology.predeclared"

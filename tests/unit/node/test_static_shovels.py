@@ -26,6 +26,7 @@ def test_values_have_the_types_of_their_keys() -> None:
         config(
             src_queue_args='{"x-max-length": 5}', src_delete_after="7", prefetch_count="9", rate_limit="0.5",
             dest_queue="7", add_timestamp_header="true", src_predeclared="false", reconnect_delay="2",
+            src_delete_after_duration="60", single_run="true",
         )
     ).definitions["s"]  # fmt: skip
     assert (found["src-queue-args"], found["src-delete-after"]) == ({"x-max-length": 5}, 7)
@@ -35,6 +36,7 @@ def test_values_have_the_types_of_their_keys() -> None:
         True,
         False,
     )
+    assert (found["src-delete-after-duration"], found["single-run"]) == (60, True)
 
 
 def test_numbered_addresses_are_tried_in_their_order() -> None:
