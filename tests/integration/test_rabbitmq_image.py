@@ -186,7 +186,8 @@ def test_lists_are_what_scripts_parse(container: Container) -> None:
         == 0
     )
     assert told("list_queues", "-p", "store", "name", "arguments", "slave_pids") == (
-        'Listing queues for vhost store ...\nname\targuments\tslave_pids\nq\t[{"x-max-length",10}]\t\n'
+        "Timeout: 60.0 seconds ...\nListing queues for vhost store ...\n"
+        'name\targuments\tslave_pids\nq\t[{"x-max-length",10}]\t\n'
     )
     assert told("list_queues", "-p", "store", "--online", "--local", "-s", "name") == "q\n"
     assert told("list_queues", "-p", "store", "--offline", "-q", "name") == ""
