@@ -9,7 +9,7 @@ TEXT = {".py", ".pxd", ".md", ".toml", ".txt", ".yml", ".yaml", ".json", ".conf"
 # In pieces, so that this file passes its own test.
 UNFINISHED = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
 MACHINE = re.compile(
-    r"(?<![\w./-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users", "tmp/wt", "opt/pypi")) + ")/?"
+    r"(?<![\w.-])/(?:" + "|".join(("work", "root", "home/[a-z]", "Users", "tmp/wt", "opt/pypi")) + ")/?"
 )
 LIMITS = tuple(
     SOURCE / "warren" / f"{name}.py"

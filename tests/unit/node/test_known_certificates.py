@@ -19,23 +19,23 @@ def known(own: Certified | None = None, *authorities: Certified) -> KnownCertifi
 
 
 def test_the_certificate_of_the_listener_and_those_of_authorities_name_addresses() -> None:
-    below = Authority("below", ROOT, point("http://root/list"))
+    below = Authority("below", ROOT, point("http://above/list"))
     own = below.issue(
         "localhost", point("http://below/list", "https://below/list"), point("http://more/list")
     )
     assert known(own, ROOT, below).addresses() == [
-        ("http://root/list",),
+        ("http://above/list",),
         ("http://below/list", "https://below/list"),
         ("http://more/list",),
     ]
 
 
 def test_the_chain_of_the_listener_is_known_as_far_as_authorities_have_issued_it() -> None:
-    below = Authority("below", ROOT, point("http://root/list"))
+    below = Authority("below", ROOT, point("http://above/list"))
     own = below.issue("localhost", point("http://below/list"))
     chain = own.pem_with_key + below.pem
     found = KnownCertificates(ROOT.pem, chain)
-    assert found.addresses() == [("http://root/list",), ("http://below/list",)]
+    assert found.addresses() == [("http://above/list",), ("http://below/list",)]
     assert found.read(below.revoked().public_bytes(Encoding.PEM), NOW_MS).issuer == "CN=below"
     stranger = KnownCertificates(OTHER.pem, chain)
     assert stranger.addresses() == []
@@ -47,12 +47,12 @@ def test_addresses_that_cannot_be_followed_are_left_out() -> None:
     name = x509.UniformResourceIdentifier("http://some/list")
     own = ROOT.issue(
         "localhost",
-        point("ldap://root/list"),
-        point("ldap://root/list", "http://root/list"),
+        point("ldap://above/list"),
+        point("ldap://above/list", "http://above/list"),
         x509.DistributionPoint([name], None, frozenset({x509.ReasonFlags.key_compromise}), None),
         x509.DistributionPoint([name], None, None, [x509.DirectoryName(OTHER.certificate.subject)]),
     )
-    assert known(own).addresses() == [("http://root/list",)]
+    assert known(own).addresses() == [("http://above/list",)]
 
 
 @pytest.mark.parametrize("encoding", [Encoding.PEM, Encoding.DER])
