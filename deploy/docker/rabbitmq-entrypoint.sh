@@ -4,10 +4,12 @@
 #
 #     rabbitmq-entrypoint.sh rabbitmq-server        runs the broker
 #     rabbitmq-entrypoint.sh COMMAND …              runs any other command, such as rabbitmqctl
+#     rabbitmq-server [-detached]                   runs the broker, in a script of the container also behind it
 #
 # SYS_PREFIX is put before /etc/rabbitmq and /var/lib/rabbitmq, as in RabbitMQ.
 set -eu
 
+if [ "${0##*/}" = rabbitmq-server ] && [ "${1:-}" != rabbitmq-server ]; then set -- rabbitmq-server "$@"; fi
 etc=${SYS_PREFIX:-}/etc/rabbitmq data=${SYS_PREFIX:-}/var/lib/rabbitmq
 
 # The image begins as root so that it may take over a volume, and goes on as the user that owns it. A container that
@@ -51,12 +53,22 @@ use RABBITMQ_ENABLED_PLUGINS_FILE "$etc/enabled_plugins"
 if [ -z "${WARREN_DATA_DIR:-}${RABBITMQ_MNESIA_BASE:-}${RABBITMQ_MNESIA_DIR:-}" ]; then
     export WARREN_DATA_DIR="$data/warren"
 fi
+# Where RabbitMQ's is: scripts wait for the broker with `rabbitmqctl wait`.
+if [ -z "${RABBITMQ_PID_FILE:-}" ] && mkdir -p "$data/mnesia" 2>/dev/null && [ -w "$data/mnesia" ]; then
+    host=$(uname -n)
+    export RABBITMQ_PID_FILE="$data/mnesia/${RABBITMQ_NODENAME:-rabbit@${host%%.*}}.pid"
+fi
 # Where the cookie of a cluster is.
 [ -z "${SYS_PREFIX:-}" ] || export HOME="$data"
 unset SYS_PREFIX
 
 if [ "${1:-}" = rabbitmq-server ]; then
     shift
+    if [ "${1:-}" = -detached ]; then
+        shift
+        setsid warren serve "$@" </dev/null >/dev/null 2>&1 &
+        exit
+    fi
     exec warren serve "$@"
 fi
 exec "$@"

@@ -6,8 +6,10 @@ What a compose file gives a container is given to the script: variables, files i
 
 import json
 import os
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -207,6 +209,50 @@ def test_limits_are_json_or_a_table_of_all(container: Container) -> None:
     assert told.stdout == 'vhost\tlimits\nstore\t{"max-queues":5}\n'
 
 
+PREPARE = """\
+set -e
+rabbitmq-server -detached
+rabbitmqctl wait --timeout 60 "$RABBITMQ_PID_FILE"
+rabbitmqctl add_user app secret
+rabbitmqctl shutdown
+docker-entrypoint.sh rabbitmq-server &
+rabbitmqctl wait --timeout 60 --pid $!
+rabbitmqctl list_users -q
+rabbitmqctl stop "$RABBITMQ_PID_FILE"
+wait
+rabbitmqctl stop --idempotent
+"""
+
+
+def test_a_script_starts_the_broker_waits_for_it_and_stops_it_as_it_does_with_rabbitmq(tmp_path: Path) -> None:
+    container = Container(tmp_path, RABBITMQ_NODE_PORT=str(free_port()))
+    container.environment["WARREN_URI"] = f"http://127.0.0.1:{container.management_port}"
+    names = tmp_path / "bin"
+    names.mkdir()
+    for name in ("docker-entrypoint.sh", "rabbitmq-server"):
+        (names / name).symlink_to(SCRIPT)
+    container.environment["PATH"] = f"{names}:{container.environment['PATH']}"
+    script = tmp_path / "prepare.sh"
+    script.write_text(PREPARE)
+    prepared = container.start("sh", str(script))
+    output, _ = prepared.communicate()
+    assert prepared.returncode == 0, output
+    (host, *_) = socket.gethostname().split(".")
+    file = container.volume / f"mnesia/rabbit@{host}.pid"
+    lines = [re.sub(r"\d+", "N", line) for line in output.splitlines()]
+    for line in (
+        f"Waiting for pid file '{file}' to appear",
+        "pid is N",
+        'Adding user "app" ...',
+        "app\t[]",
+    ):
+        assert re.sub(r"\d+", "N", line) in lines, output
+    assert sum("successfully shut down" in line for line in lines) == 1
+    assert sum("Stopping and halting node" in line for line in lines) == 1
+    assert "is no longer running" in lines[-1]
+    assert not file.exists()
+
+
 def test_a_health_check_fails_with_the_status_of_rabbitmq_when_the_broker_is_gone(tmp_path: Path) -> None:
     assert Container(tmp_path).run("rabbitmq-diagnostics", "-q", "ping").returncode == 69
 
@@ -231,3 +277,4 @@ def test_the_image_has_what_its_dockerfile_copies() -> None:
         assert f"COPY {place} " in dockerfile
         assert f"!{place}" in ignored
     assert os.access(SCRIPT, os.X_OK)
+    assert "for name in docker-entrypoint.sh rabbitmq-server; do" in dockerfile

@@ -143,16 +143,17 @@ def test_the_report_has_the_headings_of_rabbitmq() -> None:
     lines = report.splitlines()
     node = lines[0].split()[-2]
     assert (status, lines[0]) == (0, f"Reporting server status of node {node} ...")
-    headings = [line for line in lines if line.endswith("...") and line.startswith(("Status", "App", "List"))]
-    assert headings[:4] == [
-        f"Status of node {node} ...", f"Application environment of node {node} ...",
-        "Listing connections ...", "Listing channels ...",
+    headings = [line for line in lines if line.endswith("...") and line.startswith(("Status", "Cluster", "App", "List"))]
+    assert headings[:5] == [
+        f"Status of node {node} ...", f"Cluster status of node {node} ...",
+        f"Application environment of node {node} ...", "Listing connections ...", "Listing channels ...",
     ]  # fmt: skip
     of_vhost = headings[headings.index("Listing queues for vhost / ...") :]
-    assert of_vhost[:5] == [
+    assert of_vhost[:7] == [
         "Listing queues for vhost / ...", "Listing exchanges for vhost / ...",
         "Listing bindings for vhost /...", 'Listing permissions for vhost "/" ...',
-        'Listing policies for vhost "/" ...',
+        'Listing policies for vhost "/" ...', "Listing global runtime parameters ...",
+        'Listing runtime parameters for vhost "/" ...',
     ]  # fmt: skip
 
 

@@ -65,6 +65,7 @@ from warren.node.node_log import NodeLog
 from warren.node.node_relays import NodeRelays
 from warren.node.oauth_login_config import oauth_settings
 from warren.node.oauth_login_settings import IS_BASIC_AUTH_REFUSED
+from warren.node.pid_file import PidFile
 from warren.node.queue_settings import DEFAULT_TYPE
 from warren.node.sample_timer import SampleTimer
 from warren.node.session_file import restore_sessions
@@ -205,6 +206,7 @@ class Node:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_report)
         self._folder = _folder(config)
+        self._pid_file = PidFile(config.get(settings.PID_FILE))
         directory = None if self._folder is None else self._folder.path
         identity = _begun_identity(config, directory, self._clock.now())
         journal = self._metadata_journal = _metadata_journal(config, directory, self._clock, identity)
@@ -465,6 +467,7 @@ class Node:
             await self._membership.stop()
         if self._metadata_journal is not None:
             await self._metadata_journal.close()
+        self._pid_file.remove()
         if self._folder is not None:
             self._folder.close()
 

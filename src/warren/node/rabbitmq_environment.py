@@ -27,6 +27,7 @@ _AMQP_PORT, _AMQPS_PORT, _HTTPS_PORT = 5672, 5671, 15_671
 # Variables that prevail over the files, with their settings.
 _PREVAILING = {
     "RABBITMQ_NODENAME": settings.NODE_NAME.key,
+    "RABBITMQ_PID_FILE": settings.PID_FILE.key,
     "RABBITMQ_DIST_PORT": cluster_settings.DISTRIBUTION_PORT.key,
     "RABBITMQ_DEFAULT_USER": settings.DEFAULT_USER.key,
     "RABBITMQ_DEFAULT_PASS": settings.DEFAULT_PASSWORD.key,
@@ -63,7 +64,7 @@ _NO_EFFECT: dict[str, tuple[str, ...]] = {
     "all data is in data_dir": ("RABBITMQ_QUORUM_DIR", "RABBITMQ_STREAM_DIR"),
     "Warren has no plugins to load": ("RABBITMQ_PLUGINS_DIR", "RABBITMQ_PLUGINS_EXPAND_DIR"),
     "all feature flags are enabled": ("RABBITMQ_FEATURE_FLAGS", "RABBITMQ_FEATURE_FLAGS_FILE"),
-    "no file with the process id is written": ("RABBITMQ_KEEP_PID_FILE_ON_EXIT", "RABBITMQ_PID_FILE"),
+    "the file with the process id is removed at the end": ("RABBITMQ_KEEP_PID_FILE_ON_EXIT",),
     "the product is always Warren": (
         "RABBITMQ_MOTD_FILE", "RABBITMQ_PRODUCT_NAME", "RABBITMQ_PRODUCT_VERSION",
     ),

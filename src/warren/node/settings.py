@@ -98,6 +98,11 @@ DATA_DIRECTORY = Setting(
     "directory of persistent messages, streams and metadata; unset: `$XDG_DATA_HOME/warren`, else "
     "`/var/lib/warren` for root and `~/.local/share/warren` for other users",
 )  # fmt: skip
+PID_FILE = Setting(
+    "pid_file", "", text,
+    "file that contains the id of the process while the broker runs, such as `/run/warren/warren.pid`; "
+    "unset: no such file",
+)  # fmt: skip
 NODE_NAME = Setting(
     "node.name", "", node_name,
     "name of the node, such as `warren@host1`; without `@`, the name of the machine is added; unset: the "

@@ -114,6 +114,12 @@ def test_the_data_are_in_a_folder_of_the_directory_that_is_named(tmp_path: Path)
     assert configured("data_dir = /own\n", tmp_path, **both).get(settings.DATA_DIRECTORY) == "/own"
 
 
+def test_the_file_with_the_process_id_is_where_scripts_wait_for_it(tmp_path: Path) -> None:
+    file = {"RABBITMQ_PID_FILE": "/run/rabbitmq/pid"}
+    assert load("", file).get(settings.PID_FILE) == "/run/rabbitmq/pid"
+    assert configured("pid_file = /own\n", tmp_path, **file).get(settings.PID_FILE) == "/run/rabbitmq/pid"
+
+
 def test_levels_and_outputs_of_the_log_are_taken_over(tmp_path: Path) -> None:
     config = configured(
         "log.default.level = error\n", tmp_path,
@@ -164,9 +170,9 @@ def test_plugins_that_warren_lacks_are_named(tmp_path: Path) -> None:
 
 def test_one_warning_names_all_variables_without_effect() -> None:
     assert warning(
-        RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-rabbit x 1", RABBITMQ_PID_FILE="/run/p", RABBITMQ_X=""
+        RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="-rabbit x 1", RABBITMQ_IGNORE_SIGINT="true", RABBITMQ_X=""
     ) == (
-        "environment variables without effect: RABBITMQ_PID_FILE: no file with the process id is written; "
+        "environment variables without effect: RABBITMQ_IGNORE_SIGINT: Warren does not run on Erlang; "
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: Warren does not run on Erlang; settings among Erlang's "
         "arguments are keys of rabbitmq.conf"
     )

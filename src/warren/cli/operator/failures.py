@@ -77,6 +77,14 @@ class Unanswered(Failure):
     """The reply did not arrive in time: the broker may have executed the request."""
 
 
+class TimedOut(Failure):
+    """What a command has waited for has not come within its time, because of `problem`."""
+
+    def __init__(self, timeout_s: float, problem: str, status: int) -> None:
+        super().__init__(f"timed out after {timeout_s:g} s: {problem}", status)
+        self.problem = problem
+
+
 class AnswerTooLong(Failure):
     """The response is longer than the limit."""
 

@@ -4,6 +4,7 @@ import click
 
 from warren.cli.operator.command_types import CustomCommand, OperatorCommand, Run, vhost_option
 from warren.cli.operator.failures import ToolFailure
+from warren.cli.operator.local_process import LOCAL_PROCESS
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.parameters import PERMISSIONS, QUEUE, USER, fields, option
 from warren.cli.operator.rabbitmq_checks import RABBITMQ_CHECKS
@@ -56,6 +57,7 @@ def _command(
 
 RABBITMQ_ONLY: tuple[OperatorCommand, ...] = (
     *RABBITMQ_STATUS,
+    *LOCAL_PROCESS,
     *RABBITMQ_CHECKS,
     *RABBITMQ_NEWER,
     _command(

@@ -5,6 +5,7 @@ from warren.cli.operator.lists import LISTS
 from warren.cli.operator.management_client import Row
 from warren.cli.operator.node import NODE
 from warren.cli.operator.rabbitmq_facts import this_node
+from warren.cli.operator.rabbitmq_status import RABBITMQ_STATUS, STATUS
 from warren.cli.operator.session import Arguments, Session, value_at
 from warren.cli.operator.tasks import summary_of
 
@@ -14,16 +15,24 @@ _LISTED = (
     "list_parameters", "list_connections", "list_channels", "list_consumers", "list_exchanges",
     "list_queues", "list_bindings", "settings",
 )  # fmt: skip
-# Those that rabbitmqctl's report has once, and those that it has for each virtual host.
-_OF_NODE = ("list_connections", "list_channels", "list_users", "list_vhosts")
-_OF_VHOST = (
-    "list_queues", "list_exchanges", "list_bindings", "list_permissions", "list_policies", "list_parameters",
-)  # fmt: skip
 _LISTINGS = {
     command.known_as or command.name: command
     for command in (*LISTS, *NODE)
     if isinstance(command, ListCommand)
 }
+# What rabbitmqctl's report has once, and what it has for each virtual host.
+_OF_NODE = (
+    STATUS,
+    *(command for command in RABBITMQ_STATUS if command.name in ("cluster_status", "environment")),
+    *(_LISTINGS[name] for name in ("list_connections", "list_channels", "list_users", "list_vhosts")),
+)
+_OF_VHOST = tuple(
+    _LISTINGS[name]
+    for name in (
+        "list_queues", "list_exchanges", "list_bindings", "list_permissions", "list_policies",
+        "list_global_parameters", "list_parameters",
+    )
+)  # fmt: skip
 
 
 def _report(session: Session, arguments: Arguments) -> None:
@@ -49,29 +58,18 @@ def _report(session: Session, arguments: Arguments) -> None:
 
 def _report_as_rabbitmq(session: Session) -> None:
     """Print the report with the headings and the order of rabbitmqctl's, which programs look for."""
-    node = this_node(session)
-    session.begin(f"Reporting server status of node {node} ...")
-    _section(session, f"Status of node {node} ...")
-    session.print_facts(summary_of(session))
-    _section(session, f"Application environment of node {node} ...")
-    _print_list(session, _LISTINGS["settings"], None)
-    for name in _OF_NODE:
-        _section(session, _LISTINGS[name].says)
-        _print_list(session, _LISTINGS[name], None)
+    session.begin(f"Reporting server status of node {this_node(session)} ...")
+    for command in _OF_NODE:
+        _section(session, command, None)
     for row in session.api.get("/vhosts", [("columns", "name")]):
-        for name in _OF_VHOST:
-            _section(session, _LISTINGS[name].says.format(vhost=row["name"]))
-            _print_list(session, _LISTINGS[name], row["name"])
+        for command in _OF_VHOST:
+            _section(session, command, row["name"])
 
 
-def _section(session: Session, heading: str) -> None:
+def _section(session: Session, command: OperatorCommand, vhost: str | None) -> None:
     session.say("")
-    session.begin(heading)
-
-
-def _print_list(session: Session, listing: ListCommand, vhost: str | None) -> None:
-    rows = [row for row in _rows(session, listing) if vhost is None or row["vhost"] == vhost]
-    session.print_rows(listing.columns, [list(row.values()) for row in rows])
+    columns = command.columns if isinstance(command, ListCommand) else ()
+    command.run(session, {"is_known_as": True, "columns": columns, "vhost": vhost, "unit": "gb"})
 
 
 def _rows(session: Session, listing: ListCommand) -> list[Row]:

@@ -8,7 +8,7 @@ _NAMES = "a node keeps its name: have it leave its cluster, and join again with 
 _FORCED = "a node starts without the others; without a majority for good, see 'warren cluster recover --help'"
 _NO_MIRRORS = "mirrored queues are not supported"
 _NO_ERLANG = "Warren is not written in Erlang"
-_PROCESS = "stop the process with SIGTERM or 'systemctl stop warren'; start it with 'warren serve'"
+_PROCESS = "a broker has no state between running and stopped: 'rabbitmqctl shutdown' ends its process"
 _NEW = (
     "to leave a cluster: 'warren cluster leave'; to empty a broker, stop it and move its data directory away"
 )
@@ -40,7 +40,7 @@ UNSUPPORTED = {
         ),
         _NO_ERLANG,
     ),
-    **dict.fromkeys(("shutdown", "start_app", "stop", "stop_app"), _PROCESS),
+    **dict.fromkeys(("start_app", "stop_app"), _PROCESS),
     **dict.fromkeys(("reset", "force_reset"), _NEW),
     **dict.fromkeys(("encode", "decode", "list_ciphers", "list_hashes"), _NO_ENCODING),
     **dict.fromkeys(("certificates", "cipher_suites", "tls_versions"), _TLS),
@@ -53,7 +53,6 @@ UNSUPPORTED = {
     "reclaim_quorum_memory": _STATUS,
     **dict.fromkeys(("add_replica", "delete_replica", "restart_stream"), _REPLICAS),
     "set_stream_retention_policy": _RETENTION,
-    "wait": "use 'warren nodes await', which waits until the broker is running",
     "suspend_listeners": "use 'warren cluster drain'",
     "resume_listeners": "use 'warren cluster revive'",
     "consume_event_stream": "events are published to the exchange amq.rabbitmq.event: bind a queue to it",

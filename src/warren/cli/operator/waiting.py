@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from warren.cli.operator.failures import REFUSED, UNREACHABLE, Failure
+from warren.cli.operator.failures import REFUSED, UNREACHABLE, Failure, TimedOut
 from warren.cli.operator.options import REQUEST_TIMEOUT_S
 from warren.cli.operator.session import Session
 
@@ -16,7 +16,7 @@ _REQUEST_S_MIN = 1.0
 def wait(session: Session, timeout_s: float, missing: Callable[[], str]) -> None:
     """Wait until `missing`, which may ask the broker, returns an empty text.
 
-    A broker that is not reached is asked again. Raises Failure with what is missing after `timeout_s`.
+    A broker that is not reached is asked again. Raises TimedOut with what is missing after `timeout_s`.
     """
     end = time.monotonic() + timeout_s
     while True:
@@ -32,5 +32,5 @@ def wait(session: Session, timeout_s: float, missing: Callable[[], str]) -> None
             return
         left_s = end - time.monotonic()
         if left_s <= 0:
-            raise Failure(f"timed out after {timeout_s:g} s: {problem}", status)
+            raise TimedOut(timeout_s, problem, status)
         time.sleep(min(_INTERVAL_S, left_s))
