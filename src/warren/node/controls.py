@@ -40,6 +40,8 @@ class NodeControls:
             limit = size(str(absolute)) if relative is None else fraction(str(relative))
         except InvalidValue as error:
             raise ControlRefused(f"{'absolute' if relative is None else 'relative'} {error}") from None
+        if resource == "memory" and isinstance(limit, float) and limit > 1:
+            raise ControlRefused(f"relative must be a fraction between 0.0 and 1.0, not {limit:g}")
         byte_count = self._monitors.limit(resource, limit)
         if byte_count is None:
             raise ControlRefused(f"there is no {resource} alarm: the node has no data directory")

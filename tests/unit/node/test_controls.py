@@ -40,6 +40,14 @@ def test_an_invalid_limit_is_refused(absolute: object, relative: object, text: s
     log.stop()
 
 
+def test_a_memory_limit_above_all_memory_is_refused_but_not_a_disk_limit() -> None:
+    found, log = controls()
+    for resource, text in (("memory", "between 0.0 and 1.0, not 1.5"), ("disk", "there is no disk alarm")):
+        with pytest.raises(ControlRefused, match=text):
+            found.set_limit("guest", resource, absolute=None, relative=1.5)
+    log.stop()
+
+
 def test_rotating_the_log_without_a_log_file_is_refused() -> None:
     found, log = controls()
     with pytest.raises(ControlRefused, match="there is no log file"):
