@@ -9,9 +9,11 @@ from pathlib import Path
 import pika.exceptions
 import pytest
 from tests.integration.api import HttpClient, quoted
-from tests.integration.broker_process import BrokerProcess
+from tests.integration.broker_process import BrokerProcess, broker
 from tests.integration.test_serve import connect
 from tests.warren_process import free_port, own_address, running_warren, wait_until_listening
+
+from warren.cli.rabbitmq_tools import run
 
 PUT_MEMBER = "PUT /warren/cluster/members"
 CHECKS = ("is-in-service", "ready-to-serve-clients", "protocol-listener/amqp")
@@ -90,6 +92,43 @@ def test_a_node_joins_no_other_while_it_has_anything_unless_that_is_given_up(
     channel.queue_delete("q")
     channel.exchange_delete("x")
     client.status("DELETE /users/u")
+
+
+def test_a_node_in_maintenance_is_reset_by_the_commands_of_rabbitmq_and_is_empty_then(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    http = free_port()
+    arguments = ("--data-dir", str(tmp_path / "data"), "--management-port", str(http))
+    with running_warren(tmp_path, arguments=arguments) as node:
+        wait_until_listening(node.process, http, node.log)
+        client = HttpClient(Ports({"http": http}))
+        name = client.get("/overview")["node"]
+
+        def tool(command: str) -> tuple[int, str]:
+            status = run("rabbitmqctl", [command, "--uri", f"http://127.0.0.1:{http}"])
+            return status, "".join(capsys.readouterr())
+
+        assert connect(node.port).channel().queue_declare("q", durable=True)
+        status, text = tool("reset")
+        assert (status, "requires the 'rabbit' app to be stopped" in text) == (64, True)
+        assert tool("stop_app") == (0, f"Stopping rabbit application on node {name} ...\n")
+        with pytest.raises(pika.exceptions.AMQPConnectionError):
+            connect(node.port)
+        status, refusal = client.refusal(f"POST /warren/nodes/{quoted(name)}/reset")
+        assert (status, "would delete what this node has: 1 queue; export" in str(refusal)) == (400, True)
+        assert tool("reset") == (0, f"Resetting node {name} ...\n")
+        assert client.get("/queues") == []
+        assert tool("start_app") == (0, f"Starting node {name} ...\n")
+        connect(node.port).close()
+        client.close()
+
+
+def test_a_node_without_a_data_directory_is_not_reset() -> None:
+    with broker("--in-memory") as alone:
+        other = HttpClient(alone)
+        status, refusal = other.refusal(f"POST /warren/nodes/{quoted(other.get('/overview')['node'])}/reset")
+        assert (status, "this node does not listen for other nodes" in str(refusal)) == (400, True), refusal
+        other.close()
 
 
 def test_a_join_that_could_not_listen_is_refused_with_the_address_and_may_be_tried_again(

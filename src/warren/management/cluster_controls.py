@@ -108,6 +108,9 @@ class ClusterControls(Protocol):
     async def leave(self, user: str, *, is_loss_accepted: bool) -> None:
         """Leave the cluster; with `is_loss_accepted` also if queues are lost with this node."""
 
+    async def reset(self, user: str, *, is_loss_accepted: bool) -> None:
+        """Leave the cluster, and give up everything; with `is_loss_accepted` also if there is anything."""
+
     async def forget(self, user: str, name: str) -> None:
         """Remove a member that is down and will not come back; its queues stay unavailable.
 

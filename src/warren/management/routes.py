@@ -447,6 +447,9 @@ ROUTES: tuple[HttpRoute, ...] = (
         Right.ADMINISTRATOR,
         place=Place.NODE,
     ),
+    HttpRoute(
+        "/warren/nodes/{node}/reset", {"POST": cluster_members.reset}, Right.ADMINISTRATOR, place=Place.NODE
+    ),
     HttpRoute("/warren/limits", _get(controls.limits), Right.MONITOR),
     HttpRoute("/warren/limits/{resource}", {"PUT": controls.put_limit}, Right.ADMINISTRATOR),
     HttpRoute("/warren/quarantine", _get(quarantine.quarantine), Right.MONITOR),

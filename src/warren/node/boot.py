@@ -409,7 +409,9 @@ class Node:
             server=self.broker.server,
             proposals=self.broker.proposals,
             client_access=self._access,
-            actions=WITHOUT_CLUSTER if membership is None else ClusterActions(join=membership.join),
+            actions=WITHOUT_CLUSTER
+            if membership is None
+            else ClusterActions(join=membership.join, erase=membership.erase),
             default_vhost=self._config.get(settings.DEFAULT_VHOST),
             default_user=self._config.get(settings.DEFAULT_USER),
         )

@@ -2,6 +2,7 @@
 
 drain: the members are told ─▶ no new clients ─▶ 320 to all others ─▶ another member leads the metadata
 leave: drain ─▶ what ends with this run is deleted ─▶ the member is removed ─▶ the node goes on alone
+reset: leave, of a node that has met others; drain ─▶ the node starts again, empty
 """
 
 import asyncio
@@ -41,6 +42,9 @@ class ClusterActions(Struct, frozen=True, kw_only=True):
     # Asks the member at a host and port to admit this node, gives up what the node has, and starts it as a
     # member. ControlRefused with the reason if it is not admitted.
     join: Callable[[str, int], Awaitable[None]]
+    # Starts this node again, which is the only one of its cluster or in none, without anything that it has.
+    # ControlRefused with the reason if it cannot.
+    erase: Callable[[], None]
 
 
 async def _cannot_join(host: str, port: int) -> None:
@@ -49,8 +53,15 @@ async def _cannot_join(host: str, port: int) -> None:
     )
 
 
+def _cannot_erase() -> None:
+    raise ControlRefused(
+        "this node does not listen for other nodes, for which it would be reset: stop it, and start it with "
+        "an empty data directory"
+    )
+
+
 # Of a node that does not listen for other nodes.
-WITHOUT_CLUSTER = ClusterActions(join=_cannot_join)
+WITHOUT_CLUSTER = ClusterActions(join=_cannot_join, erase=_cannot_erase)
 
 
 class ClusterControlsDependencies(Struct, frozen=True, kw_only=True):
@@ -130,6 +141,22 @@ class NodeClusterControls:
             except AmqpError as error:
                 raise InternalError(f"{error.message}; {_PERHAPS_REMOVED}") from error
             self._audit(user, "left the cluster", {"node": own.name})
+
+    async def reset(self, user: str, *, is_loss_accepted: bool) -> None:
+        """Give up everything that this node has; it leaves its cluster first."""
+        if len(self._members) > 1:
+            await self.leave(user, is_loss_accepted=is_loss_accepted)
+            return
+        async with self._lock:
+            content = self._content()
+            if content.is_there and not is_loss_accepted:
+                raise ControlRefused(
+                    f"a reset would delete what this node has: {content}; export what is needed, then repeat "
+                    "it with ?accept-loss=true"
+                )
+            await self._drain(user)
+            self._node.actions.erase()
+            self._audit(user, "node reset", {"node": self._view.identity.name})
 
     async def forget(self, user: str, name: str) -> None:
         """Remove a member that is down."""

@@ -363,10 +363,14 @@ class Membership:
             keep_membership(self._dependencies.directory, formed)
             self._identity = replace(self._identity, cluster=formed)
 
+    def erase(self) -> None:
+        """Start again without anything that this node has, and in no cluster."""
+        self._restart_as(ClusterIdentity(phase=MembershipPhase.ERASING))
+
     def _removed(self) -> None:
         """The members have removed this node."""
         logger.warning("this node is no member of its cluster any more")
-        self._restart_as(ClusterIdentity(phase=MembershipPhase.ERASING))
+        self.erase()
 
     def _refused(self, member: str) -> None:
         """A member refuses this node, since it was removed."""

@@ -23,7 +23,7 @@ _RESTART_S_MAX = 60.0
 
 
 def _status(session: Session, arguments: Arguments) -> None:
-    found = _cluster(session)
+    found = cluster_of(session)
     if session.is_json:
         session.print_json(found)
         return
@@ -46,7 +46,7 @@ def _status(session: Session, arguments: Arguments) -> None:
         session.say("no problems")
 
 
-def _cluster(session: Session) -> Row:
+def cluster_of(session: Session) -> Row:
     found: Row = session.api.get("/warren/cluster")
     return found
 
@@ -70,7 +70,7 @@ def _join(session: Session, arguments: Arguments) -> None:
     body = {"host": host, "reset": arguments["reset"]} | ({} if port is None else {"port": port})
     answer: Row = session.api.send("PUT", "/warren/cluster/members", body)
     if answer["joined"]:
-        _await_restart(session, lambda found: len(found["members"]) > 1)
+        await_restart(session, lambda found: len(found["members"]) > 1)
     if arguments["ram"]:
         session.note("--ram has no effect: every node keeps its data on disk")
     session.say(
@@ -80,12 +80,12 @@ def _join(session: Session, arguments: Arguments) -> None:
     )
 
 
-def _await_restart(session: Session, is_over: Callable[[Row], bool]) -> None:
-    """Wait until the node answers again, which has become a member or is none any more."""
+def await_restart(session: Session, is_over: Callable[[Row], bool]) -> None:
+    """Wait until the node answers again, of whose cluster `is_over` says that it is as it should become."""
 
     def missing() -> str:
         try:
-            found = _cluster(session)
+            found = cluster_of(session)
         except Failure as failure:
             if failure.status == UNREACHABLE:
                 raise
@@ -112,7 +112,7 @@ def _address(member: str) -> tuple[str, int | None]:
 def _leave(session: Session, arguments: Arguments) -> None:
     query = "?accept-loss=true" if arguments["accept_loss"] else ""
     session.api.send("DELETE", filled("/warren/cluster/members/{name}", _this_node(session)) + query)
-    _await_restart(session, lambda found: len(found["members"]) == 1)
+    await_restart(session, lambda found: len(found["members"]) == 1)
     session.say("the node has left the cluster, and is empty")
 
 
@@ -178,7 +178,7 @@ def _await(session: Session, timeout_s: float, missing: Callable[[Row], str]) ->
     """Wait until nothing is missing in the status of the cluster. Raises Failure after `timeout_s`."""
 
     def missing_now() -> str:
-        problem = missing(_cluster(session))
+        problem = missing(cluster_of(session))
         return f"{problem}; see 'warren cluster status'" if problem else ""
 
     wait(session, timeout_s, missing_now)

@@ -7,6 +7,7 @@ from warren.cli.operator.failures import ToolFailure
 from warren.cli.operator.local_process import LOCAL_PROCESS
 from warren.cli.operator.management_client import Row, filled
 from warren.cli.operator.parameters import PERMISSIONS, QUEUE, USER, fields, option
+from warren.cli.operator.rabbitmq_application import RABBITMQ_APPLICATION
 from warren.cli.operator.rabbitmq_checks import RABBITMQ_CHECKS
 from warren.cli.operator.rabbitmq_facts import this_node
 from warren.cli.operator.rabbitmq_newer_commands import RABBITMQ_NEWER
@@ -58,6 +59,7 @@ def _command(
 RABBITMQ_ONLY: tuple[OperatorCommand, ...] = (
     *RABBITMQ_STATUS,
     *LOCAL_PROCESS,
+    *RABBITMQ_APPLICATION,
     *RABBITMQ_CHECKS,
     *RABBITMQ_NEWER,
     _command(

@@ -8,9 +8,9 @@ _NAMES = "a node keeps its name: have it leave its cluster, and join again with 
 _FORCED = "a node starts without the others; without a majority for good, see 'warren cluster recover --help'"
 _NO_MIRRORS = "mirrored queues are not supported"
 _NO_ERLANG = "Warren is not written in Erlang"
-_PROCESS = "a broker has no state between running and stopped: 'rabbitmqctl shutdown' ends its process"
 _NEW = (
-    "to leave a cluster: 'warren cluster leave'; to empty a broker, stop it and move its data directory away"
+    "'rabbitmqctl reset' leaves the cluster; to leave one that does not answer, stop the node, move its data "
+    "directory away, and have another member forget it"
 )
 _NO_ENCODING = "encrypted settings are not supported: $(NAME) reads a value from the environment"
 _TLS = "use 'warren nodes settings' for ssl_options, 'warren health certificates' for expiry"
@@ -40,8 +40,7 @@ UNSUPPORTED = {
         ),
         _NO_ERLANG,
     ),
-    **dict.fromkeys(("start_app", "stop_app"), _PROCESS),
-    **dict.fromkeys(("reset", "force_reset"), _NEW),
+    "force_reset": _NEW,
     **dict.fromkeys(("encode", "decode", "list_ciphers", "list_hashes"), _NO_ENCODING),
     **dict.fromkeys(("certificates", "cipher_suites", "tls_versions"), _TLS),
     **dict.fromkeys(("command_line_arguments", "os_env"), _SETTINGS),

@@ -87,9 +87,9 @@ class JoinedShape(TypedDict):
 
 
 # A parameter whose name is no name in Python.
-RemoveQuery = TypedDict(
-    "RemoveQuery",
-    {"accept-loss": Annotated[bool, doc("Leave even if queues are lost with this node.")]},
+LossQuery = TypedDict(
+    "LossQuery",
+    {"accept-loss": Annotated[bool, doc("Leave, or reset, even if something is lost with this node.")]},
     total=False,
 )
 
@@ -124,7 +124,7 @@ async def join(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     return reply({"joined": is_new})
 
 
-@documented(query=RemoveQuery, responses={204: None, 400: ErrorShape})
+@documented(query=LossQuery, responses={204: None, 400: ErrorShape})
 async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
     """Have this node leave its cluster, or remove another member that is down and will not come back."""
     name, user = request.match_info["name"], user_of(request).name
@@ -136,6 +136,18 @@ async def remove(request: web.Request, node: ManagedNode) -> web.StreamResponse:
             await node.cluster_controls.forget(user, name)
     except UnknownMember as error:
         raise missing(str(error)) from None
+    except ControlRefused as error:
+        raise bad_request(str(error)) from None
+    return done()
+
+
+@documented(query=LossQuery, responses={204: None, 400: ErrorShape, 503: ErrorShape})
+async def reset(request: web.Request, node: ManagedNode) -> web.StreamResponse:
+    """Have a node leave its cluster and give up everything; the answer comes before it starts again."""
+    _check_own(request, node)
+    try:
+        is_loss_accepted = request.query.get("accept-loss") == "true"
+        await node.cluster_controls.reset(user_of(request).name, is_loss_accepted=is_loss_accepted)
     except ControlRefused as error:
         raise bad_request(str(error)) from None
     return done()
