@@ -30,8 +30,8 @@ from warren.client.uri import parse_uri
 NODES = 3
 WARMUP_S = 0.5
 CPU, RATE = "broker_cpu_us_per_message", "consumed_per_s"
-# Fewer messages, of 16 B and of 1 KiB, than a queue of Warren keeps in its 16 MiB of memory: what it writes to
-# its disk when the consumer is slower than the producer is another cost.
+# Fewer messages, of 16 B and of 1 KiB, than a queue of Warren keeps in its 16 MiB of memory: what it writes
+# to its disk when the consumer is slower than the producer is another cost.
 IN_MEMORY_MAX, LARGE_IN_MEMORY_MAX = 50_000, 12_000
 LOADS: dict[str, dict[str, Any]] = {
     "a16": {"in_flight_max": IN_MEMORY_MAX},

@@ -224,7 +224,9 @@ rabbitmqctl stop --idempotent
 """
 
 
-def test_a_script_starts_the_broker_waits_for_it_and_stops_it_as_it_does_with_rabbitmq(tmp_path: Path) -> None:
+def test_a_script_starts_the_broker_waits_for_it_and_stops_it_as_it_does_with_rabbitmq(
+    tmp_path: Path,
+) -> None:
     container = Container(tmp_path, RABBITMQ_NODE_PORT=str(free_port()))
     container.environment["WARREN_URI"] = f"http://127.0.0.1:{container.management_port}"
     names = tmp_path / "bin"

@@ -143,7 +143,11 @@ def test_the_report_has_the_headings_of_rabbitmq() -> None:
     lines = report.splitlines()
     node = lines[0].split()[-2]
     assert (status, lines[0]) == (0, f"Reporting server status of node {node} ...")
-    headings = [line for line in lines if line.endswith("...") and line.startswith(("Status", "Cluster", "App", "List"))]
+    headings = [
+        line
+        for line in lines
+        if line.endswith("...") and line.startswith(("Status", "Cluster", "App", "List"))
+    ]
     assert headings[:5] == [
         f"Status of node {node} ...", f"Cluster status of node {node} ...",
         f"Application environment of node {node} ...", "Listing connections ...", "Listing channels ...",

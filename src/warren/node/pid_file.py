@@ -10,7 +10,7 @@ _READABLE_BY_ALL = 0o644
 
 
 class PidFile:
-    """A file that contains the id of this process in decimal digits, and a newline, until `remove` is called."""
+    """A file that contains the id of this process in decimal digits and a newline, until `remove`."""
 
     def __init__(self, name: str) -> None:
         """Write the file `name`, also in place of an older one; none if `name` is empty.

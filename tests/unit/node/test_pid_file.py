@@ -37,5 +37,5 @@ def test_without_a_name_there_is_no_file(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_refuses_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BootRefused, match="cannot write the process id to .*file/pid': File exists"):
+    with pytest.raises(BootRefused, match=r"cannot write the process id to .*file/pid': File exists"):
         PidFile(str(tmp_path / "file" / "pid"))

@@ -33,7 +33,7 @@ class _Process:
         self._file = os.pidfd_open(pid)
 
     def ends_within(self, timeout_s: float | None) -> bool:
-        """Wait for the end of the process; False if it still runs after `timeout_s`, which may be unlimited."""
+        """Wait for the end of the process; False if it still runs after `timeout_s`, if that is not None."""
         waiting = select.poll()
         waiting.register(self._file, select.POLLIN)
         return bool(waiting.poll(None if timeout_s is None else timeout_s * 1000))

@@ -1,4 +1,4 @@
-"""Commands about the process of a broker on this machine: what they do without one, or with another program."""
+"""Commands about the process of a broker on this machine, without one, or with another program."""
 
 import os
 import subprocess
