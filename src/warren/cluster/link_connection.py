@@ -64,7 +64,7 @@ class ConnectionOwner(Protocol):
         """True if the session of the connection has something to send."""
 
     def take_output(self, connection: "LinkConnection", size_max: int) -> list[bytes]:
-        """Return frames of the session of the connection."""
+        """Return frames of the session of the connection, in pieces, and count them."""
 
     def detach(self, connection: "LinkConnection") -> None:
         """Called when the connection has ended, exactly once."""
@@ -164,9 +164,9 @@ class LinkConnection:
     def take_output(self) -> list[bytes]:
         """Return what is to be written next, and keep the rest for later."""
         output, self._output = self._output, []
+        self._counters.frames_sent += len(output)
         if self._owner is not None and not self.is_finished:
             output += self._owner.take_output(self, CLUSTER_OUTPUT_SIZE)
-        self._counters.frames_sent += len(output)
         self._counters.bytes_sent += sum(map(len, output))
         return output
 

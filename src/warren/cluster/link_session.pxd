@@ -39,6 +39,7 @@ cdef class LinkSession:
     cdef bint _is_begin_due
     cdef bint _is_obeyed_due
     cdef int64_t _untold_size
+    cdef readonly int64_t frame_count
     cdef readonly int resumed_count
     cdef readonly int lost_count
 

@@ -35,6 +35,7 @@ from warren.cluster.link_frames import (
     LinkFrameError,
     LinkFrameKind,
     encode_frame,
+    encode_pieces,
 )
 from warren.limits_cluster import (
     CLUSTER_BEGINS_MAX,
@@ -102,7 +103,7 @@ class LinkSession:
         "_begins", "_is_begin_due", "_is_connected", "_is_full", "_is_obeyed_due", "_is_open", "_kept_size",
         "_last", "_last_sent", "_listener", "_obeyed", "_own", "_peers", "_pieces", "_pieces_kind",
         "_pieces_size", "_random_bytes", "_sent", "_sent_size", "_unsent", "_untold_size", "_window",
-        "lost_count", "resumed_count",
+        "frame_count", "lost_count", "resumed_count",
     )  # fmt: skip
 
     def __init__(self, listener: LinkSessionListener, random_bytes: Callable[[int], bytes]) -> None:
@@ -133,6 +134,8 @@ class LinkSession:
         self._is_obeyed_due = False
         # What was obeyed since the peer was told, in bytes.
         self._untold_size = 0
+        # How many frames were taken, on all connections.
+        self.frame_count = 0
         # How often a session continued on another connection, and how many were given up.
         self.resumed_count = 0
         self.lost_count = 0
@@ -234,16 +237,18 @@ class LinkSession:
         return self._is_open and bool(self._unsent) and self._is_within_window(self._unsent[0])
 
     def take_output(self, size_max: int) -> list[bytes]:
-        """Return the next frames, of about `size_max` bytes in all."""
+        """Return the next frames, of about `size_max` bytes in all; a large one in two pieces."""
         frames: list[bytes] = []
         if self._is_begin_due:
             self._is_begin_due = False
             begin = _BEGIN.pack(self._own, self._peers, self._obeyed, CLUSTER_WINDOW_SIZE)
             frames.append(encode_frame(LinkFrameKind.BEGIN, begin))
+            self.frame_count += 1
         if self._untold_size and self._is_open:
             self._is_obeyed_due = False
             self._untold_size = 0
             frames.append(encode_frame(LinkFrameKind.OBEYED, _OBEYED.pack(self._peers, self._obeyed)))
+            self.frame_count += 1
         size = 0
         while self._is_open and self._unsent and size < size_max and self._is_within_window(self._unsent[0]):
             part = self._unsent.popleft()
@@ -253,7 +258,8 @@ class LinkSession:
             size += part.size
             head = _PART.pack(part.number, part.kind)
             flags = LAST_PART if part.is_last else 0
-            frames.append(encode_frame(LinkFrameKind.PART, head, bytes(part.data), flags=flags))
+            frames += encode_pieces(_PART_FRAME, head, bytes(part.data), flags)
+            self.frame_count += 1
         return frames
 
     # --- private -------------------------------------------------------------------------------------

@@ -347,8 +347,12 @@ class NodeLink:
         return self._channels[connection.purpose].session.has_output
 
     def take_output(self, connection: LinkConnection, size_max: int) -> list[bytes]:
-        """Return frames of the session of the connection."""
-        return self._channels[connection.purpose].session.take_output(size_max)
+        """Return frames of the session of the connection, and count them."""
+        session = self._channels[connection.purpose].session
+        before = session.frame_count
+        output = session.take_output(size_max)
+        self._counters.frames_sent += session.frame_count - before
+        return output
 
     def detach(self, connection: LinkConnection) -> None:
         """The connection has ended: another one is dialed, or expected."""

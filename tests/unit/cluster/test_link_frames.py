@@ -13,6 +13,7 @@ from warren.cluster.link_frames import (
     LinkFrameKind,
     LinkFrameReader,
     encode_frame,
+    encode_pieces,
 )
 from warren.limits_cluster import CLUSTER_FRAME_SIZE_MAX, CLUSTER_UNPROVEN_SIZE_MAX
 
@@ -58,6 +59,14 @@ def test_what_was_cut_does_not_change_with_the_buffer_of_the_next_read() -> None
     buffer[:] = bytes(len(buffer))
     assert found == [LinkFrame(LinkFrameKind.PART, b"data", 0, bytes(9))]
     assert [frame.body for frame in reader.cut(last)] == [b"digest"]
+
+
+@pytest.mark.parametrize("size", [0, 4_096, 4_097, 100_000])
+def test_a_frame_in_pieces_is_the_same_frame_and_much_data_is_not_copied(size: int) -> None:
+    data = bytes(size)
+    pieces = encode_pieces(LinkFrameKind.PART, b"head", data, LAST_PART)
+    assert b"".join(pieces) == encode_frame(LinkFrameKind.PART, b"head", data, flags=LAST_PART)
+    assert (pieces[-1] is data) == (size > 4_096)
 
 
 def test_the_flag_of_the_last_part_is_kept() -> None:
