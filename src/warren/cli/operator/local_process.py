@@ -39,9 +39,14 @@ class _Process:
         return bool(waiting.poll(None if timeout_s is None else timeout_s * 1000))
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
-        with suppress(ProcessLookupError):
+        """Send SIGTERM. Raises ToolFailure if the process belongs to another user."""
+        try:
             signal.pidfd_send_signal(self._file, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+        except PermissionError:
+            text = f"process {self.pid} belongs to another user: stop it as that user, or as root"
+            raise ToolFailure(text, has_heading=True) from None
 
     def close(self) -> None:
         """Close the descriptor of the process."""
