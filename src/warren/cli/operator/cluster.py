@@ -47,6 +47,7 @@ def _status(session: Session, arguments: Arguments) -> None:
 
 
 def cluster_of(session: Session) -> Row:
+    """Return the cluster as the node sees it that the commands reach."""
     found: Row = session.api.get("/warren/cluster")
     return found
 
