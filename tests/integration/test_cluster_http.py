@@ -117,6 +117,8 @@ def test_a_node_in_maintenance_is_reset_by_the_commands_of_rabbitmq_and_is_empty
         status, refusal = client.refusal(f"POST /warren/nodes/{quoted(name)}/reset")
         assert (status, "would delete what this node has: 1 queue; export" in str(refusal)) == (400, True)
         assert tool("reset") == (0, f"Resetting node {name} ...\n")
+        client.close()
+        client = HttpClient(Ports({"http": http}))
         assert client.get("/queues") == []
         assert tool("start_app") == (0, f"Starting node {name} ...\n")
         connect(node.port).close()

@@ -211,6 +211,7 @@ def test_limits_are_json_or_a_table_of_all(container: Container) -> None:
 
 PREPARE = """\
 set -e
+export SYS_PREFIX=$FOLDER
 rabbitmq-server -detached
 rabbitmqctl wait --timeout 60 "$RABBITMQ_PID_FILE"
 rabbitmqctl add_user app secret
@@ -227,7 +228,7 @@ rabbitmqctl stop --idempotent
 def test_a_script_starts_the_broker_waits_for_it_and_stops_it_as_it_does_with_rabbitmq(
     tmp_path: Path,
 ) -> None:
-    container = Container(tmp_path, RABBITMQ_NODE_PORT=str(free_port()))
+    container = Container(tmp_path, RABBITMQ_NODE_PORT=str(free_port()), FOLDER=str(tmp_path))
     container.environment["WARREN_URI"] = f"http://127.0.0.1:{container.management_port}"
     names = tmp_path / "bin"
     names.mkdir()

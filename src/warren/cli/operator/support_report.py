@@ -1,5 +1,7 @@
 """Prints a report for support: the state of the broker, without messages and secrets."""
 
+import click
+
 from warren.cli.operator.command_types import CustomCommand, ListCommand, OperatorCommand
 from warren.cli.operator.lists import LISTS
 from warren.cli.operator.management_client import Row
@@ -68,8 +70,10 @@ def _report_as_rabbitmq(session: Session) -> None:
 
 def _section(session: Session, command: OperatorCommand, vhost: str | None) -> None:
     session.say("")
+    context = click.get_current_context()
+    given = {item.name: item.get_default(context) for item in command.parameters(is_known_as=True)}
     columns = command.columns if isinstance(command, ListCommand) else ()
-    command.run(session, {"is_known_as": True, "columns": columns, "vhost": vhost, "unit": "gb"})
+    command.run(session, given | {"is_known_as": True, "columns": columns, "vhost": vhost})
 
 
 def _rows(session: Session, listing: ListCommand) -> list[Row]:
