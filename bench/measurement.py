@@ -19,7 +19,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,9 +89,16 @@ def newest(rows: Set[str]) -> Measurement:
 
 
 def measurement(
-    found: Mapping[str, Samples], versions: Mapping[str, str], plan: Mapping[str, object], load_before: float
+    found: Mapping[str, Samples],
+    versions: Mapping[str, str],
+    plan: Mapping[str, object],
+    load_before: float,
+    begun: datetime,
 ) -> Measurement:
-    """Return the medians of a run that has ended; `load_before` is the load average before the run."""
+    """Return the medians of a run; `load_before` is the load average before it, and `begun` when it began.
+
+    A run that goes on beyond midnight belongs to the day on which it began.
+    """
     loops = _values(found, "machine_loop_ms")
     syncs = _values(found, "machine_sync_us")
     conditions = {"load_average_before": round(load_before, 2)}
@@ -99,7 +106,7 @@ def measurement(
         if values:
             conditions |= {f"{name}_{which}": _short(at(values)) for which, at in _SUMMARY.items()}
     return Measurement(
-        measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        measured_at=begun.isoformat(timespec="seconds"),
         commit=_commit(),
         command=f"python bench/run.py {shlex.join(sys.argv[1:])}".rstrip(),
         machine=_machine(),

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def main() -> None:
     if SPARK in wanted and arguments.only in (None, WARREN):
         comparison.versions["warren"] = build_of(arguments.warren)
         tables.append(([SPARK], lambda: spark_table(arguments, plan)))
-    begun = time.monotonic()
+    begun, begun_s = datetime.now(UTC), time.monotonic()
     load_before = os.getloadavg()[0]
     for names, measure in tables:
         text, found = measure()
@@ -123,9 +124,9 @@ def main() -> None:
         print(f"{title}\n\n{text}\n")
         # At once, so that a table that fails later costs only itself.
         if arguments.save and found:
-            saved = measurement(found, comparison.versions, used(plan, names), load_before).save()
+            saved = measurement(found, comparison.versions, used(plan, names), load_before, begun).save()
             print(f"saved as {saved}\n")
-    print(f"{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun:.0f} s in all")
+    print(f"{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun_s:.0f} s in all")
 
 
 def used(plan: RunSize, wanted: Sequence[str]) -> dict[str, object]:
