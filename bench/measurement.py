@@ -92,6 +92,7 @@ def measurement(
     found: Mapping[str, Samples],
     versions: Mapping[str, str],
     plan: Mapping[str, object],
+    *,
     load_before: float,
     begun: datetime,
 ) -> Measurement:

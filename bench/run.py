@@ -124,7 +124,9 @@ def main() -> None:
         print(f"{title}\n\n{text}\n")
         # At once, so that a table that fails later costs only itself.
         if arguments.save and found:
-            saved = measurement(found, comparison.versions, used(plan, names), load_before, begun).save()
+            saved = measurement(
+                found, comparison.versions, used(plan, names), load_before=load_before, begun=begun
+            ).save()
             print(f"saved as {saved}\n")
     print(f"{plan.pairs} pairs of {plan.duration_s:g} s; {time.monotonic() - begun_s:.0f} s in all")
 
