@@ -205,8 +205,8 @@ PUBLISHER_ADDRESSES_MAX = 1024
 HELD_FRAMES_SIZE_MAX = 1_048_576
 # Bytes of them, above which no connection with held frames is read: 1,000 publishers hold 100 MB.
 HELD_FRAMES_TOTAL_SIZE_MAX = 67_108_864
-# Bytes of held frames that are decoded at once after a resume: the first frame may block again.
-HELD_PIECE_SIZE = 4_096
+# Bytes of held frames that are decoded at once: first after a resume, as one may block again, and at most.
+HELD_PIECE_SIZE, HELD_PIECE_SIZE_MAX = 4_096, 65_536
 
 # --- consuming ----------------------------------------------------------------------------------
 # RabbitMQ's default consumer_timeout: how long a delivery may stay unacknowledged.

@@ -19,7 +19,13 @@ from warren.errors import (
     PreconditionFailed,
 )
 from warren.framing.outbox import Outbox
-from warren.limits import DECLARATION_WORK, HELD_PIECE_SIZE, METHOD_WORK, WORK_PER_TURN_MAX
+from warren.limits import (
+    DECLARATION_WORK,
+    HELD_PIECE_SIZE,
+    HELD_PIECE_SIZE_MAX,
+    METHOD_WORK,
+    WORK_PER_TURN_MAX,
+)
 from warren.metadata.refusal_check import RefusalCheck
 from warren.model.coroutine_driver import Pending, step
 from warren.model.counters import Counters
@@ -32,6 +38,7 @@ from warren.session import consume_handler, declare_handler
 from warren.session.confirms import Confirms
 from warren.session.consume_handler import ConsumeHandler
 from warren.session.declare_handler import DeclareHandler
+from warren.session.held_frames import HeldFrames, settles
 from warren.session.pending_confirms import PendingConfirms
 from warren.session.protocol_errors import close_text
 from warren.session.publish_retry import PublishRetry
@@ -55,20 +62,18 @@ _ACK = methods.BasicAck.index
 _ACKNOWLEDGE = ACKNOWLEDGE
 _METHOD_WORK = METHOD_WORK
 _DECLARATION_WORK = DECLARATION_WORK
-_SETTLING = (methods.BasicAck.index, methods.BasicNack.index, methods.BasicReject.index)
+_METHOD_SIZE = 4
 _ACK_SIZE = 13
 # RabbitMQ's text for channel.open on a channel that is open or waits for close-ok.
 _OPEN_ALREADY = "second 'channel.open' seen"
-_HEAD_SIZE = 7
-_SIZE_AT = 3
 
 
 class Channel:
     """One channel of an open connection."""
 
     __slots__ = (
-        "_consume_handler", "_declare_handler", "_failed", "_held", "_held_size", "_holds_settlement",
-        "_host", "_is_resuming", "_is_waiting", "_method_index", "_outbox", "_publish_retry", "_publisher",
+        "_consume_handler", "_declare_handler", "_failed", "_held", "_holds_settlement", "_host",
+        "_is_resuming", "_is_waiting", "_method_index", "_outbox", "_publish_retry", "_publisher",
         "_rules", "_run_in_channel", "_throttle", "_transaction_publishes_max", "_waiting", "history",
         "is_closed", "is_closing", "is_interrupted", "number", "subscriber",
     )  # fmt: skip
@@ -97,8 +102,7 @@ class Channel:
         # Called with the error that closes the channel, and the index of the method that caused it.
         self._failed = parts.failed
         # Whole frames that arrived while a handler was waiting or publishing was blocked.
-        self._held = bytearray()
-        self._held_size = 0
+        self._held = HeldFrames()
         # True while one of them settles deliveries.
         self._holds_settlement = False
         # True while a held frame is processed, until `_hold` decides that it must stay held.
@@ -135,7 +139,7 @@ class Channel:
 
     def handle(self, reader: FrameReader) -> None:
         """Process the frame under the cursor. ConnectionException if the error must close the connection."""
-        if self.is_closing or self._is_waiting or self._held_size:
+        if self.is_closing or self._is_waiting or self._held.size:
             self._handle_later(reader)
         else:
             self._handle_guarded(reader)
@@ -144,9 +148,11 @@ class Channel:
         """Process held frames, at most one turn's work; see `is_interrupted`."""
         self.is_interrupted = False
         work = WORK_PER_TURN_MAX
-        while self._held_size and not self._is_waiting:
+        size = HELD_PIECE_SIZE
+        while self._held.size and not self._is_waiting:
             held = self._held
-            reader = _first_of(held)
+            reader = held.first(size)
+            size = min(size * 4, HELD_PIECE_SIZE_MAX)
             done = 0
             while reader.advance():
                 self._is_resuming = True
@@ -166,7 +172,7 @@ class Channel:
                     return
                 if work <= self._host.work:
                     self._release_held(done)
-                    self.is_interrupted = self._held_size > 0
+                    self.is_interrupted = self._held.size > 0
                     return
             self._release_held(done)
 
@@ -201,9 +207,8 @@ class Channel:
             # Its queue undoes what it was asked for.
             self._is_waiting = False
             waiting.close()
-        self._throttle.released(self._held_size)
-        self._held = bytearray()
-        self._held_size = 0
+        self._throttle.released(self._held.size)
+        self._held = HeldFrames()
         self._holds_settlement = False
         if self._publisher.confirms is not None:
             self._publisher.confirms.close()
@@ -255,16 +260,13 @@ class Channel:
 
     def _release_held(self, size: int) -> None:
         """Remove the first `size` bytes of the held frames, which were processed."""
-        del self._held[:size]
-        self._held_size -= size
-        self._holds_settlement = self._holds_settlement and self._held_size > 0
+        self._held.remove(size)
+        self._holds_settlement = self._holds_settlement and self._held.size > 0
         self._throttle.released(size)
 
-    def _end_held(self, held: bytearray, done: int) -> None:
+    def _end_held(self, held: HeldFrames, done: int) -> None:
         """Process `held` from byte `done` on an ended channel: only close and close-ok have an effect."""
-        reader = FrameReader()
-        reader.frame_size_max = len(held)
-        reader.feed(bytes(held[done:]))
+        reader = held.after(done)
         while not self.is_closed and reader.advance():
             self._handle_later(reader)
 
@@ -275,7 +277,7 @@ class Channel:
         elif kind == _HEADER:
             self._publisher.header(reader)
         elif kind == _METHOD:
-            if reader.size < 4:
+            if reader.size < _METHOD_SIZE:
                 raise FrameError(f"{frame_bytes(1, reader.payload())}: unknown_frame", method_index=0)
             data = reader.data
             raw = data
@@ -316,7 +318,8 @@ class Channel:
     def _handle_later(self, reader: FrameReader) -> None:
         """Process a frame of a channel that is closing, waiting, or holding frames."""
         if not self.is_closing:
-            if self._overtakes_held(reader):
+            is_method = reader.kind == _METHOD and reader.size >= _METHOD_SIZE
+            if is_method and settles(_u32(reader.data, reader.start)) and self._overtakes_held(reader):
                 self._handle_guarded(reader)
             else:
                 self._hold(reader)
@@ -330,17 +333,13 @@ class Channel:
                 raise ChannelNumberError(_OPEN_ALREADY, method_index=index)
 
     def _overtakes_held(self, reader: FrameReader) -> bool:
-        """True if the frame settles known deliveries, and is processed before the held publishes.
+        """True if the frame, which settles, settles known deliveries before the held publishes.
 
         Acknowledgements may end the memory alarm. A frame with an unknown tag waits, so that its error does
         not precede earlier frames; in a transaction the order matters, so that every frame waits. Behind one
         that waits others wait as well: it may be among what they settle.
         """
-        if reader.kind != METHOD:
-            return False
         payload = reader.payload()
-        if int.from_bytes(payload[:4], "big") not in _SETTLING:
-            return False
         if self._is_waiting or self._publisher.transaction is not None or not self._settles_known(payload):
             self._holds_settlement = True
         return not self._holds_settlement
@@ -358,11 +357,7 @@ class Channel:
         if self._is_resuming:
             self._is_resuming = False
             return
-        data = reader.data
-        frame = data[reader.start - _HEAD_SIZE : reader.start + reader.size + 1]
-        self._held += frame
-        self._held_size += len(frame)
-        self._throttle.held(len(frame))
+        self._throttle.held(self._held.add(reader))
 
     def _blame(self, error: AmqpError) -> None:
         if error.method_index is None:
@@ -378,7 +373,7 @@ class Channel:
         self.release()
         close = methods.ChannelClose(error.code, close_text(error), index >> 16, index & 0xFFFF)
         self._outbox.method(self.number, close)
-        if held:
+        if held is not None and held.size:
             self._end_held(held, 0)
 
     def _dispatch(self, method: Method) -> None:
@@ -530,13 +525,8 @@ class Channel:
         return self._publisher.transaction
 
 
-def _first_of(held: bytearray) -> FrameReader:
-    """A reader of the first part of `held`: copying all of it in each turn would take quadratic time."""
-    size = max(HELD_PIECE_SIZE, int.from_bytes(held[_SIZE_AT:_HEAD_SIZE], "big") + _HEAD_SIZE + 1)
-    reader = FrameReader()
-    reader.frame_size_max = len(held)
-    reader.feed(bytes(held[:size]))
-    return reader
+def _u32(data: bytes, at: int) -> int:
+    return (data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
 
 
 def _u64(data: bytes, at: int) -> int:

@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
+cdef Py_ssize_t _METHOD_SIZE
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _OVERHEAD
 cdef unsigned char _END
@@ -28,6 +29,8 @@ cdef class FrameReader:
     @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t, left=Py_ssize_t,
                    size=Py_ssize_t, length=uint32_t)
     cpdef bint is_next_of(self, int channel) except -1
+    @cython.locals(data=bytes, raw='const unsigned char*', at=Py_ssize_t)
+    cpdef uint32_t next_method(self) except? 0xFFFFFFFF
     cpdef bint has_more(self) except -1
     @cython.locals(unread=bytes)
     cpdef bytes take_unread(self)

@@ -17,6 +17,7 @@ BODY = 3
 HEARTBEAT = 8
 FRAME_END = 0xCE
 
+_METHOD_SIZE = 4
 _HEAD_SIZE = 7
 _END = FRAME_END
 _OVERHEAD = FRAME_OVERHEAD
@@ -93,6 +94,15 @@ class FrameReader:
         length = (raw[at + 3] << 24) | (raw[at + 4] << 16) | (raw[at + 5] << 8) | raw[at + 6]
         size = length
         return size <= self.frame_size_max and left >= size + _OVERHEAD
+
+    def next_method(self) -> int:
+        """Class id << 16 | method id of a next frame that `is_next_of` a channel; 0 if it is no method."""
+        data = self.data
+        raw = data
+        at = self._position + _HEAD_SIZE
+        if raw[self._position] != METHOD or self._end - at < _METHOD_SIZE:
+            return 0
+        return (raw[at] << 24) | (raw[at + 1] << 16) | (raw[at + 2] << 8) | raw[at + 3]
 
     def has_more(self) -> bool:
         """True if fed bytes were not visited yet; otherwise they are released."""
