@@ -40,6 +40,7 @@ class Operator:
         self.node = node
         self.access = NoClients()
         self.joined: list[tuple[str, int]] = []
+        self.is_erased = False
         # The nodes that lead quorum queues, if those are not their homes.
         self.leaders: dict[str, int | None] = {}
         view = ClusterView(
@@ -54,7 +55,7 @@ class Operator:
             server=Broker().server,
             proposals=node.journal,
             client_access=self.access,
-            actions=ClusterActions(join=self._join),
+            actions=ClusterActions(join=self._join, erase=self._erase),
             default_vhost="/",
             default_user="guest",
         )
@@ -85,6 +86,9 @@ class Operator:
 
     async def _join(self, host: str, port: int) -> None:
         self.joined.append((host, port))
+
+    def _erase(self) -> None:
+        self.is_erased = True
 
 
 def declare(cluster: SimulatedCluster, node: ClusterNode, *names: str, durable: bool = True) -> None:
@@ -252,6 +256,33 @@ def test_a_node_that_leaves_is_removed_and_takes_its_ephemeral_queues_with_it(is
     for other in others:
         assert tuple(other.metadata.members.by_id) == ids
         assert queues(other) == ["durable"]
+
+
+def test_a_member_that_is_reset_leaves_its_cluster_and_is_not_erased_before_it_is_removed() -> None:
+    cluster, nodes = formed(6)
+    node, *others = nodes
+    declare(cluster, node, "durable")
+    operator = Operator(node)
+    text = operator.refused(operator.controls.reset("u", is_loss_accepted=False))
+    assert text.startswith("leaving would lose the queues on this node: 1, with 0 messages")
+    ended = operator.does(operator.controls.reset("u", is_loss_accepted=True))
+    assert cluster.run(lambda: bool(ended)), states(cluster)
+    assert (ended, operator.is_erased) == ([""], False)
+    assert cluster.run(lambda: all(len(one.metadata.members.by_id) == 2 for one in others)), states(cluster)
+
+
+def test_a_node_that_has_met_no_other_is_erased_by_a_reset() -> None:
+    cluster = SimulatedCluster(6)
+    node = cluster.add("one@here")
+    assert cluster.run(lambda: node.journal.group.is_leader), states(cluster)
+    declare(cluster, node, "durable")
+    operator = Operator(node)
+    text = operator.refused(operator.controls.reset("u", is_loss_accepted=False))
+    assert text.startswith("a reset would delete what this node has: 1 queue; export what is needed")
+    assert not operator.is_erased
+    assert operator.refused(operator.controls.reset("u", is_loss_accepted=True)) == ""
+    assert operator.is_erased
+    assert operator.access.reasons == ["Node was put into maintenance mode"]
 
 
 class LeavingNode(ClusterNode):
