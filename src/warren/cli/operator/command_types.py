@@ -238,7 +238,7 @@ def built(command: OperatorCommand, *, is_known_as: bool = False) -> click.Comma
             command.run(session, given | common | {"is_known_as": is_known_as})
             if is_known_as:
                 session.told()
-                session.end(ending_of(command.known_as))
+                session.end(ending_of(command.known_as, given))
         except Failure as error:
             failure = error
             if isinstance(error, ObjectNotFound):

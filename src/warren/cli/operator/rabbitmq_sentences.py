@@ -57,6 +57,8 @@ _SENTENCES: Mapping[str, str] = {
     "close_all_user_connections": "Closing connections of user {user}, reason: {reason}...",
     "delete_queue": "Deleting queue '{queue}' on vhost '{vhost}' ...",
     "purge_queue": "Purging queue '{queue}' in vhost '{vhost}' ...",
+    "add_super_stream": "Adding a super stream...",
+    "delete_super_stream": "Deleting a super stream...",
     "set_cluster_name": "Setting cluster name to {name} ...",
     "set_log_level": 'Setting log level to "{level}" ...',
 }
@@ -66,6 +68,8 @@ _ENDINGS: Mapping[str, str] = {
         "See 'rabbitmqctl help set_permissions' to learn more."
     ),
     "authenticate_user": "Success",
+    "add_super_stream": "Super stream {name} has been created",
+    "delete_super_stream": "Super stream {name} has been deleted",
 }
 
 
@@ -76,9 +80,9 @@ def sentence_of(command: str, arguments: Arguments) -> str:
     return sentence.format_map({name: _shown(value) for name, value in arguments.items()})
 
 
-def ending_of(command: str) -> str:
+def ending_of(command: str, arguments: Arguments) -> str:
     """Return what rabbitmqctl says after `command` has succeeded; empty if nothing."""
-    return _ENDINGS.get(command, "")
+    return _ENDINGS.get(command, "").format_map(arguments)
 
 
 def _shown(value: object) -> str:

@@ -21,6 +21,8 @@ from warren.cli.operator.tasks import COUNT, MATCH, peek
 _STATUS = ("role", "node", "offset", "committed_offset", "first_offset", "readers", "segments")
 _TRACKED = ("type", "reference", "value")
 _ORDER = "x-stream-partition-order"
+# Of a super stream for which rabbitmq-streams is told nothing.
+_PARTITIONS = 3
 _STREAM = named("queue", "/warren/streams/{vhost}")
 _PATH = "/warren/streams/{vhost}/{queue}"
 
@@ -66,8 +68,10 @@ def _status(session: Session, arguments: Arguments) -> None:
 def _add_super(session: Session, arguments: Arguments) -> None:
     """Declare the exchange and its streams; if one fails, those declared before are deleted."""
     count, keys = arguments["partitions"], arguments["routing_keys"] or arguments.get("binding_keys")
+    if session.is_rabbitmq and count is None and keys is None:
+        count = _PARTITIONS
     if (count is None) == (keys is None):
-        raise Failure("give --partitions or --routing-keys", USAGE)
+        raise click.UsageError("give --partitions or --routing-keys", click.get_current_context())
     keys = [str(number) for number in range(count)] if keys is None else keys.split(",")
     if not all(keys) or len(set(keys)) < len(keys):
         raise Failure(
