@@ -71,7 +71,7 @@ def _add_super(session: Session, arguments: Arguments) -> None:
     if session.is_rabbitmq and count is None and keys is None:
         count = _PARTITIONS
     if (count is None) == (keys is None):
-        raise click.UsageError("give --partitions or --routing-keys", click.get_current_context())
+        raise Failure("give --partitions or --routing-keys", USAGE)
     keys = [str(number) for number in range(count)] if keys is None else keys.split(",")
     if not all(keys) or len(set(keys)) < len(keys):
         raise Failure(
