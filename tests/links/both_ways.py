@@ -29,6 +29,7 @@ class Cuts(NamedTuple):
 
 
 SMALL_CUTS = Cuts(rate=300, seconds=8, every_s=1.5, silence_s=0.5, seconds_max=100)
+SLOW_CUTS = Cuts(rate=25, seconds=8, every_s=1.5, silence_s=0.5, seconds_max=200)
 FULL_CUTS = Cuts(rate=1_000, seconds=120, every_s=3, silence_s=1.5, seconds_max=600)
 
 

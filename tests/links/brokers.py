@@ -32,6 +32,10 @@ class LinkEnd(Protocol):
     # Acknowledged messages that were in their queues again after `kill`; at most, where that is not known.
     came_back: int
 
+    @property
+    def federates_slowly(self) -> bool:
+        """Whether a federated exchange of it, which runs, takes some ten messages a second only."""
+
     def start(self) -> None:
         """Start it, and return when it accepts connections."""
 
@@ -58,6 +62,7 @@ class WarrenEnd:
     # A delivery is written before it is sent.
     forgets_deliveries = False
     came_back = 0
+    federates_slowly = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -156,6 +161,11 @@ class RabbitMQEnd:
     def start(self) -> None:
         """Start it, and return when it accepts connections."""
         self._broker.start()
+
+    @property
+    def federates_slowly(self) -> bool:
+        """True for RabbitMQ 4."""
+        return self._broker.version() >= (4,)
 
     def kill(self) -> None:
         """End it with SIGKILL.

@@ -32,6 +32,8 @@ class Size(NamedTuple):
 
 SMALL = Size(messages=5_000, rate=2_500, cut_s=2, seconds_max=100)
 FULL = Size(messages=200_000, rate=2_000, cut_s=60, seconds_max=900)
+# RabbitMQ 4.3.6 as the downstream of an exchange takes some ten messages a second, from any upstream.
+SLOW = Size(messages=500, rate=250, cut_s=2, seconds_max=200)
 
 
 class Outcome(NamedTuple):
