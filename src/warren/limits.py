@@ -39,8 +39,7 @@ PROXY_V2_SIZE_MAX = 4_096
 READ_SIZE_MAX = 65_536
 # Bytes read at once if no other client has sent anything for a while: fewer turns cost less.
 READ_SIZE_ALONE_MAX = 131_072
-# A client that reads nothing for this long while data wait for it is disconnected. RabbitMQ's send_timeout is
-# 30 s in 3.10.8 by default.
+# A client that reads nothing for this long while data wait for it is disconnected; in RabbitMQ 3.10.8, 30 s.
 SEND_TIMEOUT_MS = 15_000
 # The send timeout of stream clients, which may stop reading while they work; RabbitMQ has none.
 STREAM_SEND_TIMEOUT_MS = 60_000
@@ -201,8 +200,9 @@ LDAP_CACHE_MS = 15_000
 # --- publishing ---------------------------------------------------------------------------------
 # Addresses (exchange and routing key) whose permission a channel caches; beyond it, the cache is cleared.
 PUBLISHER_ADDRESSES_MAX = 1024
-# Bytes of frames of a connection that wait for a slow operation or an alarm, above which it is not read.
-HELD_FRAMES_SIZE_MAX = 1_048_576
+# Bytes of frames of a connection that wait for a slow operation or an alarm, above which it is not read; and
+# of publishes that wait for credit, since what is held is copied again and leaves the processor's cache.
+HELD_FRAMES_SIZE_MAX, HELD_FOR_CREDIT_SIZE_MAX = 1_048_576, 65_536
 # Bytes of them, above which no connection with held frames is read: 1,000 publishers hold 100 MB.
 HELD_FRAMES_TOTAL_SIZE_MAX = 67_108_864
 # Bytes of held frames that are decoded at once: first after a resume, as one may block again, and at most.

@@ -25,8 +25,8 @@ CLUSTER_PART_OVERHEAD = 128
 # is replaced, and is in memory until then.
 CLUSTER_WINDOW_SIZE = 4_194_304
 # How much of it an end receives until it says so at once, and not with what it sends next or with the next
-# ping: a quarter, so that the peer never waits for a ping.
-CLUSTER_UNTOLD_SIZE_MAX = 1_048_576
+# ping: two large payloads, so that the peer uses their memory again while it is in the processor's cache.
+CLUSTER_UNTOLD_SIZE_MAX = 262_144
 # All that waits at one end of a session: its window and a payload of the largest size, for a caller that
 # asks whether the link is writable. One that does not ask is refused beyond it.
 CLUSTER_KEPT_SIZE_MAX = 33_554_432
@@ -150,9 +150,9 @@ CLUSTER_COUNTS_PER_PAYLOAD = 512
 CLUSTER_COUNTS_KEPT_MAX = 100_000
 
 # --- queues on other nodes ---
-# What one turn collects before it is sent without waiting for the end of the turn: the other node handles a
-# payload in one turn, and 64 KiB of small messages take it about a millisecond.
-REMOTE_BATCH_SIZE = 65_536
+# What one turn collects before it is sent without waiting for the end of the turn, in bytes and in pieces, of
+# which a small message has two: the other node handles a payload in one turn, of about a millisecond.
+REMOTE_BATCH_SIZE, REMOTE_BATCH_PIECES = 131_072, 4_096
 # One payload of a link: larger ones pass in parts of this size.
 REMOTE_PART_SIZE_MAX = 16_777_216
 # All parts of one payload: the largest message that a setting permits (512 MiB), with its properties.

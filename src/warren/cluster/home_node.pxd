@@ -21,7 +21,6 @@ cdef int _CONFIRM
 cdef int _REFUSE
 cdef int _DELIVER
 cdef int _DELIVER_AT
-cdef Py_ssize_t _BATCH_SIZE
 cdef Py_ssize_t _HELD_SIZE_MAX
 cdef int _NUMBER_BITS
 cdef uint64_t _NUMBER_MASK

@@ -55,7 +55,7 @@ from warren.cluster.remote_codec import (
 from warren.cluster.request_errors import error_of, unavailable
 from warren.errors import NotFound, NotLeading
 from warren.flow.credit import PublishCredit
-from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_HELD_SIZE_MAX
+from warren.limits_cluster import REMOTE_HELD_SIZE_MAX
 from warren.model.confirm_listener import ConfirmListener
 from warren.model.message import Message, has_died
 from warren.queues.queue import (
@@ -80,7 +80,6 @@ _CONFIRM = CONFIRM
 _REFUSE = REFUSE
 _DELIVER = DELIVER
 _DELIVER_AT = DELIVER_AT
-_BATCH_SIZE = REMOTE_BATCH_SIZE
 _HELD_SIZE_MAX = REMOTE_HELD_SIZE_MAX
 # The position of a delivery: the generation, and its number in it.
 _NUMBER_BITS = 40
@@ -168,7 +167,7 @@ class HomeNode:
         writer.publish(message, traffic.number, flags)
         if not self._is_flush_due:
             self._flush_later()
-        if writer.size >= _BATCH_SIZE:
+        if writer.is_full():
             self.flush()
         if self._is_held:
             return self._held.hold(traffic, len(message.content), self._host)
@@ -191,7 +190,7 @@ class HomeNode:
         writer.reply(message)
         if not self._is_flush_due:
             self._flush_later()
-        if writer.size >= _BATCH_SIZE:
+        if writer.is_full():
             self.flush()
         if self._is_held:
             self._held.reply_size += len(message.address) + len(message.property_list) + len(message.content)
@@ -374,7 +373,7 @@ class HomeNode:
         if not writer.is_empty():
             if not waiting and channel.is_writable:
                 channel.send(TO_HOME, self._taken())
-            elif writer.size >= _BATCH_SIZE:
+            elif writer.is_full():
                 # So that the home handles it in several turns.
                 waiting.append(self._taken())
         self._is_held = bool(waiting) or not writer.is_empty()
@@ -393,7 +392,7 @@ class HomeNode:
     def flush_soon(self) -> None:
         """Send at the end of the turn what was written, or now if it is much."""
         self._flush_later()
-        if self.writer.size >= _BATCH_SIZE:
+        if self.writer.is_full():
             self.flush()
 
     def _flush_later(self) -> None:

@@ -14,6 +14,8 @@ cdef int _DELIVER_AT
 cdef int _SETTLE_AT
 cdef uint32_t _PLACES_MAX
 cdef Py_ssize_t _TARGETS_MAX
+cdef Py_ssize_t _BATCH_SIZE
+cdef Py_ssize_t _BATCH_PIECES
 cdef int _NONE
 cdef bytearray _HEAD_BYTES
 
@@ -42,6 +44,7 @@ cdef class PayloadWriter:
     @cython.locals(head=bytearray, flags=cython.int)
     cpdef deliver_at(self, Message message, uint32_t consumer, uint32_t attempts, uint64_t place)
     cpdef bint is_empty(self)
+    cpdef bint is_full(self)
     cpdef bytes take(self, bytes head)
     cdef _add(self, bytes part)
     @cython.locals(head=bytearray)

@@ -39,7 +39,13 @@ from warren.cluster.remote_codec import (
     TOUCH,
     encode_string,
 )
-from warren.limits_cluster import REMOTE_PLACES_MAX, REMOTE_TARGETS_MAX, REMOTE_TEXT_SIZE_MAX
+from warren.limits_cluster import (
+    REMOTE_BATCH_PIECES,
+    REMOTE_BATCH_SIZE,
+    REMOTE_PLACES_MAX,
+    REMOTE_TARGETS_MAX,
+    REMOTE_TEXT_SIZE_MAX,
+)
 from warren.model.message import Message
 from warren.store.packing import copied, put
 from warren.wire.strings import encode_text
@@ -54,6 +60,8 @@ _DELIVER_AT = DELIVER_AT
 _SETTLE_AT = SETTLE_AT
 _PLACES_MAX = REMOTE_PLACES_MAX
 _TARGETS_MAX = REMOTE_TARGETS_MAX
+_BATCH_SIZE = REMOTE_BATCH_SIZE
+_BATCH_PIECES = REMOTE_BATCH_PIECES
 _NONE = -1
 # Heads of items are written here and copied.
 _HEAD_BYTES = bytearray(64)
@@ -229,6 +237,10 @@ class PayloadWriter:
     def is_empty(self) -> bool:
         """True if there is nothing to send."""
         return not self.size
+
+    def is_full(self) -> bool:
+        """True if it is so much that it should be sent now."""
+        return self.size >= _BATCH_SIZE or len(self._parts) >= _BATCH_PIECES
 
     def take(self, head: bytes) -> bytes:
         """All items since the last call, behind `head`; empty if there is none."""

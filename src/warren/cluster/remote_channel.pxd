@@ -21,7 +21,6 @@ cdef int _PUBLISH
 cdef int _SETTLE
 cdef int _SAME_QUEUES
 cdef int _WANTS_CONFIRM
-cdef Py_ssize_t _BATCH_SIZE
 
 cdef class RemoteChannel(RemoteDeliveries):
     cdef readonly VirtualHost vhost

@@ -52,7 +52,7 @@ from warren.cluster.remote_consumer import RemoteConsumer, RemoteDeliveries
 from warren.cluster.replicated.served_queue import ServingChannel
 from warren.cluster.request_errors import code_of
 from warren.errors import AmqpError
-from warren.limits_cluster import REMOTE_BATCH_SIZE, REMOTE_NAMED_MAX
+from warren.limits_cluster import REMOTE_NAMED_MAX
 from warren.metadata.machine import Metadata
 from warren.model.coroutine_driver import Later, Pending, drive
 from warren.model.message import BODY_END, NO_PROPERTIES, Message, encode_address
@@ -73,7 +73,6 @@ _PUBLISH = PUBLISH
 _SETTLE = SETTLE
 _SAME_QUEUES = SAME_QUEUES
 _WANTS_CONFIRM = WANTS_CONFIRM
-_BATCH_SIZE = REMOTE_BATCH_SIZE
 # Routed to find out whether a name is known.
 _NO_MESSAGE = Message(b"\0\0", NO_PROPERTIES, BODY_END, 0)
 
@@ -380,7 +379,7 @@ class RemoteChannel(RemoteDeliveries):
     def _send_soon(self) -> None:
         if not self._is_flush_due:
             self._flush_later()
-        if self._writer.size >= _BATCH_SIZE:
+        if self._writer.is_full():
             self.flush()
 
     def _flush_later(self) -> None:

@@ -15,6 +15,7 @@ cdef class Throttle:
     cdef HeldTotal _total
     cdef object _resume
     cdef dict _awaited
+    cdef bint _holds_for_credit
     cdef bint _sends_blocked
     cdef int64_t _waited_at
     cdef readonly PublishCredit credit

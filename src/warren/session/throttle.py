@@ -2,7 +2,8 @@
 
 During an alarm, or while the disk is overloaded, the frames of a channel that publishes are held, except
 acknowledgements; other channels continue, so that what could end the alarm is still read. Reading stops only
-when too many frames are held. Clients are notified of alarms, but not of disk credit.
+when too many frames are held: few without an alarm, since nothing that a client sends brings credit. Clients
+are notified of alarms, but not of credit.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,12 @@ from functools import partial
 
 from warren.flow.credit import PublishCredit
 from warren.framing.outbox import Outbox
-from warren.limits import FLOW_SHOWN_MS, HELD_FRAMES_SIZE_MAX, HELD_FRAMES_TOTAL_SIZE_MAX
+from warren.limits import (
+    FLOW_SHOWN_MS,
+    HELD_FOR_CREDIT_SIZE_MAX,
+    HELD_FRAMES_SIZE_MAX,
+    HELD_FRAMES_TOTAL_SIZE_MAX,
+)
 from warren.wire.methods import ConnectionBlocked, ConnectionUnblocked
 
 # Paused connections resume below this total, lower than the limit, so that not every frame wakes all of them.
@@ -49,8 +55,8 @@ class Throttle:
     """The flow control of one connection."""
 
     __slots__ = (
-        "_awaited", "_outbox", "_resume", "_sends_blocked", "_total", "_waited_at", "credit", "held_size",
-        "is_blocked", "is_waiting", "reason",
+        "_awaited", "_holds_for_credit", "_outbox", "_resume", "_sends_blocked", "_total", "_waited_at",
+        "credit", "held_size", "is_blocked", "is_waiting", "reason",
     )  # fmt: skip
 
     def __init__(self, outbox: Outbox, total: HeldTotal) -> None:
@@ -62,6 +68,8 @@ class Throttle:
         self.credit: PublishCredit = None  # type: ignore[assignment]
         self._resume: Callable[[int], None] = _nothing
         self.held_size = 0
+        # True from a publish that was held for want of credit until no frame is held.
+        self._holds_for_credit = False
         # True if the client has the capability connection.blocked.
         self._sends_blocked = False
         # True if a publish of this connection was held since the alarm began.
@@ -94,6 +102,7 @@ class Throttle:
     def wait_for(self, credit: PublishCredit, now: int) -> None:
         """Note that a publish is held until there is `credit`."""
         self._waited_at = now
+        self._holds_for_credit = True
         if credit not in self._awaited:
             self._awaited[credit] = None
             self.is_waiting = True
@@ -123,6 +132,8 @@ class Throttle:
     def released(self, size: int) -> None:
         """Subtract `size` bytes of frames that are no longer held."""
         self.held_size -= size
+        if not self.held_size:
+            self._holds_for_credit = False
         self._total.release(size)
 
     @property
@@ -131,7 +142,8 @@ class Throttle:
         if self.held_size > 0 and self._total.size >= HELD_FRAMES_TOTAL_SIZE_MAX:
             self._total.wait(self)
             return True
-        return self.held_size >= HELD_FRAMES_SIZE_MAX
+        is_in_alarm = bool(self.reason) or not self._holds_for_credit
+        return self.held_size >= (HELD_FRAMES_SIZE_MAX if is_in_alarm else HELD_FOR_CREDIT_SIZE_MAX)
 
     def resume(self, now: int) -> None:
         """Resume the connection: held frames, and reading."""

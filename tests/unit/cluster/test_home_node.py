@@ -304,6 +304,8 @@ def test_small_messages_are_bounded_by_their_number(cluster: TwoNodes) -> None:
         cluster.b.turn()
     assert cluster.b.queue(QUEUE).unacked_count == REMOTE_WINDOW_MESSAGES
     cluster.run()
+    client.hear()
+    cluster.run()
     assert cluster.b.queue(QUEUE).unacked_count == 3 * REMOTE_WINDOW_MESSAGES
 
 

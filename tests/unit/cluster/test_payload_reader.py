@@ -21,6 +21,7 @@ from warren.cluster.remote_codec import (
     MalformedPayload,
     encode_head,
 )
+from warren.limits_cluster import REMOTE_BATCH_PIECES, REMOTE_BATCH_SIZE
 from warren.model.message import DIED, HAS_EXPIRATION, HAS_HEADERS, PERSISTENT, Message, StoredMessage
 from warren.wire.properties import BasicProperties
 
@@ -68,6 +69,18 @@ def test_a_message_for_several_queues_is_written_once() -> None:
     assert flags & WANTS_CONFIRM
     assert found.content == large.content
     assert payload_size < 1200
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(10, REMOTE_BATCH_PIECES // 2), (1_000, REMOTE_BATCH_SIZE // 1_000)]
+)
+def test_a_payload_is_full_with_many_small_messages_or_with_fewer_large_ones(size: int, count: int) -> None:
+    writer = PayloadWriter()
+    while not writer.is_full():
+        writer.publish(message(b"x" * size), 5, 0)
+    found = published(writer)
+    assert 0.9 * count < len(found) <= count + 1
+    assert not writer.is_full()
 
 
 def test_equal_messages_that_are_not_the_same_are_written_each() -> None:

@@ -5,6 +5,7 @@ from tests.unit.session.client import Broker, Client, call, publication
 
 from warren.limits import (
     FLOW_SHOWN_MS,
+    HELD_FOR_CREDIT_SIZE_MAX,
     HELD_FRAMES_SIZE_MAX,
     HELD_FRAMES_TOTAL_SIZE_MAX,
     WORK_PER_TURN_MAX,
@@ -224,6 +225,34 @@ def test_publishers_resume_one_per_turn_while_the_disk_keeps_up() -> None:
     assert published(broker) == 2
     renew(broker)
     assert published(broker) == 3
+
+
+def test_little_is_read_of_a_publisher_that_waits_for_credit_until_what_it_sent_is_published() -> None:
+    broker, client = slowed()
+    small = publication("q", b"x" * 10)
+    count = HELD_FOR_CREDIT_SIZE_MAX // len(small)
+    client.send(*[small] * count)
+    assert not client.connection.is_reading_paused
+    client.send(*[small] * count)
+    assert client.connection.is_reading_paused
+    broker.services.credit.renew()
+    # The turn of the publisher, and its work of one turn.
+    broker.turn()
+    assert client.connection.is_reading_paused
+    changes = client.connection.changes
+    while broker.turns:
+        broker.turn()
+    assert published(broker) == 1 + 2 * count
+    assert not client.connection.is_reading_paused
+    assert client.connection.changes > changes, "the socket must be read again"
+
+
+def test_much_is_read_of_a_publisher_that_waits_for_credit_when_an_alarm_begins() -> None:
+    broker, client = slowed()
+    client.send(*[publication("q", b"x" * 1000)] * (HELD_FOR_CREDIT_SIZE_MAX // 1000 + 1))
+    assert client.connection.is_reading_paused
+    broker.block(REASON)
+    assert not client.connection.is_reading_paused, "an acknowledgement may end it"
 
 
 def test_many_held_frames_are_processed_in_turns_of_bounded_work() -> None:
