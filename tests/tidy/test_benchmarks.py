@@ -76,6 +76,13 @@ def test_a_row_that_is_measured_at_a_later_commit_is_saved_with_it(
     assert (saved["commit"], saved["commits"]) == ("three", {})
 
 
+def test_every_program_that_a_document_names_exists() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"\bbench/[\w/]+\.(?:py|c)\b", page.read_text())}
+    assert "bench/cluster.py" in named
+    assert {name for name in named if not (ROOT / name).is_file()} == set()
+
+
 def test_every_name_that_a_program_imports_from_another_exists() -> None:
     """Programs of bench and demo import each other by bare names, which no type checker examines."""
     found = []
