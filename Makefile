@@ -34,7 +34,7 @@ COMPARED := memory idle a16 a1k sync50 writes fanout10 topic1000 latency b16 b1k
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run cluster test test-long check lint format test-unit test-tidy test-conformance test-integration \
-	clients clients-away spark spark-versions sim mutation ui ui-types crash prove-links fuzz oracle bench bench-compare demo pictures dist clean
+	clients clients-away spark spark-versions sim mutation ui ui-types crash prove-cluster prove-links fuzz oracle bench bench-compare demo pictures dist clean
 
 help:  ## list every target
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,10 @@ crash: setup  ## a busy broker killed again and again, its disk cut off: make cr
 	@$(COMPILED)/bin/python tests/crash/kill.py --kills $(KILLS)
 	@$(COMPILED)/bin/python tests/crash/power.py --cuts $(CUTS)
 	@$(COMPILED)/bin/python tests/crash/staged.py --kills $(KILLS)
+
+# An hour; make prove-cluster ARGS="--minutes 5 --only kill" runs a part.
+prove-cluster: setup  ## quorum queues on three and five nodes whose network, processes, disks and members fail for an hour
+	@$(COMPILED)/bin/python tests/cluster/prove.py $(ARGS)
 
 # Half an hour; make prove-links ARGS="--only shovel" runs a part.
 prove-links: setup  ## 200,000 messages over each kind of link while it is cut and its brokers are killed (needs rabbitmq-server)

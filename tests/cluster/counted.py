@@ -116,10 +116,13 @@ class CountedConsumer(_Client):
                     # The server has cancelled it.
                     raise OSError("cancelled")
                 continue
-            if self.received[body] and not method.redelivered:
-                self.unmarked.append(body)
-            self.received[body] += 1
+            self._record(body, is_marked=method.redelivered)
             self._settle(channel, method.delivery_tag)
+
+    def _record(self, body: bytes, *, is_marked: bool) -> None:
+        if self.received[body] and not is_marked:
+            self.unmarked.append(body)
+        self.received[body] += 1
 
     def _settle(self, channel: BlockingChannel, tag: int) -> None:
         channel.basic_ack(tag)
