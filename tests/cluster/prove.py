@@ -27,7 +27,7 @@ from bench.table import table  # noqa: E402
 from tests.cluster import disturbances as by  # noqa: E402
 from tests.cluster.disturbances import PARTITIONS, Disturbance  # noqa: E402
 from tests.cluster.proof import Findings, Proof  # noqa: E402
-from tests.cluster.warren_cluster import warren_cluster  # noqa: E402
+from tests.cluster.warren_cluster import WarrenCluster, warren_cluster  # noqa: E402
 from tests.integration.faults import Faults, NoCompiler  # noqa: E402
 
 THREE, FIVE = ("a", "b", "c"), ("a", "b", "c", "d", "e")
@@ -136,6 +136,7 @@ def run(scenario: Scenario, chance: random.Random, seconds: float) -> tuple[int,
             faults = Faults(folder)
             disturbance, environment = by.failing_disk(faults), faults.environment
         cluster = stack.enter_context(warren_cluster(folder, scenario.nodes, **environment))
+        stack.callback(lambda: sys.exc_info()[0] and show(cluster))
         proof = Proof(cluster, polls=scenario.polls, has_dead_letters=scenario.has_dead_letters)
         end, count = time.monotonic() + seconds, 0
         while time.monotonic() < end:
@@ -143,6 +144,17 @@ def run(scenario: Scenario, chance: random.Random, seconds: float) -> tuple[int,
             proof.mended()
             count += 1
         return count, proof.end()
+
+
+def show(cluster: WarrenCluster) -> None:
+    """Print whom each node sees, and the end of its log."""
+    for node in cluster.nodes.values():
+        up = [other.name for other in cluster.nodes.values() if cluster.sees(node, other)]
+        print(
+            f"{node.name} sees {' '.join(up) or 'nobody'}",
+            *node.log.read_text().splitlines()[-12:],
+            sep="\n  ",
+        )
 
 
 def row(scenario: Scenario, count: int, found: Findings, seconds: float) -> list[str]:

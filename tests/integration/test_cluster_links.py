@@ -348,6 +348,28 @@ def test_peers_that_say_nothing_are_bounded_and_dropped(monkeypatch: pytest.Monk
     run(work())
 
 
+def test_peers_whose_network_fell_silent_are_not_delayed_when_it_is_mended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_connection, "CLUSTER_HANDSHAKE_MS", 100)
+
+    async def work() -> None:
+        # A delay that nothing survives.
+        throttle = LoginThrottleSettings(failures_free=3, delay_ms_max=600_000)
+        one, two = RunningNode(1), RunningNode(2, throttle=throttle)
+        async with running(one, two):
+            for _ in range(5):
+                opened = [await asyncio.open_connection("127.0.0.1", two.port) for _ in range(4)]
+                for reader, writer in opened:
+                    assert (await reader.read()).endswith(b"refused")
+                    writer.close()
+            links(one, two)
+            async with asyncio.timeout(20):
+                await two.has("heard")
+
+    run(work())
+
+
 def test_peers_that_close_their_connections_keep_nobody_out() -> None:
     async def work() -> None:
         one, two = RunningNode(1), RunningNode(2)

@@ -23,7 +23,7 @@ cdef class LinkConnection:
     cdef list _output
     cdef readonly str reason
     cdef readonly bint is_finished
-    cdef readonly bint is_refused
+    cdef readonly bint is_suspect
 
     cpdef receive(self, data, int64_t now)
     @cython.locals(output=list)

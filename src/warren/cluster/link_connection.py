@@ -25,6 +25,8 @@ from warren.limits_cluster import CLUSTER_HANDSHAKE_MS, CLUSTER_OUTPUT_SIZE
 _KIND_AT = 4
 # Looked up once: an attribute of an enum costs 0.1 µs interpreted.
 _REFUSAL = LinkFrameKind.REFUSAL
+# A network that fell silent, and what this node cannot do.
+_NOT_SUSPECT = (RefusalCode.TIMEOUT, RefusalCode.BUSY, RefusalCode.INTERNAL)
 
 
 class NodeLinkCounters(Struct):
@@ -107,8 +109,8 @@ class LinkConnection:
         # Why the connection is finished, or was refused; empty while it is not.
         self.reason = ""
         self.is_finished = False
-        # True if this node has ended the connection because of what the peer did.
-        self.is_refused = False
+        # True if this node has refused what the peer has sent: it may be guessing the cookie.
+        self.is_suspect = False
 
     @property
     def is_proven(self) -> bool:
@@ -208,7 +210,7 @@ class LinkConnection:
         """Tell the peer that it is refused, and end the connection."""
         if self.is_finished:
             return
-        self.is_refused = True
+        self.is_suspect = refusal.code not in _NOT_SUSPECT
         count = self._counters.refusals
         count[refusal.code] = count.get(refusal.code, 0) + 1
         self._output.append(self._handshake.refusal_frame(refusal))

@@ -184,6 +184,6 @@ def test_only_a_connection_that_this_node_has_ended_is_refused(network: Network)
     garbage.receive(b"garbage" * 9, network.now)
     _, closed = accepted(node)
     closed.lost()
-    assert (garbage.is_refused, closed.is_refused) == (True, False)
+    assert (garbage.is_suspect, closed.is_suspect) == (True, False)
     assert garbage.is_unproven
     assert closed.is_unproven

@@ -120,15 +120,23 @@ class _AcceptedLink(LinkRegistry):
             # The address is the name as well: nobody is delayed by what comes from another one.
             wait_ms = listener.throttle.wait_ms(self._host, self._host, listener.loop_context.turn.now())
             if wait_ms is None:
-                raise ConnectionError("too many attempts without a proof")
+                # It waits for others, and has done nothing yet.
+                connected.close()
+                self._release()
+                logger.warning("refused a node at %s: too many attempts without a proof", self._host)
+                return
             await asyncio.sleep(wait_ms / 1000)
             _OPTIONS.set(connected)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = listener.tls.accepted if listener.tls is not None else None
             await accept(connected, lambda: protocol, tls, TLS_HANDSHAKE_MS / 1000)
-        except (TimeoutError, OSError) as error:
+        except TimeoutError:
             connected.close()
-            self._failed(str(error) or "no TLS handshake in time")
+            self._release()
+            logger.warning("refused a node at %s: no TLS handshake in time", self._host)
+        except OSError as error:
+            connected.close()
+            self._failed(str(error))
         except asyncio.CancelledError:
             protocol.abandon()
             connected.close()
@@ -157,10 +165,10 @@ class _AcceptedLink(LinkRegistry):
     def ended(self, protocol: LinkProtocol, connection: LinkConnection) -> None:
         """The socket was closed."""
         self._listener.protocols.discard(protocol)
-        if connection.is_unproven and connection.is_refused:
+        if connection.is_unproven and connection.is_suspect:
             self._failed(connection.reason)
         else:
-            # A peer that has closed the connection itself has guessed nothing.
+            # A peer that has said nothing, or has closed the connection itself, has guessed nothing.
             self._release()
             logger.info("the connection of a node at %s has ended: %s", self._host, connection.reason)
 
