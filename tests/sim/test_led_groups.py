@@ -61,7 +61,8 @@ class FollowedMembers(QuorumMembers):
             )
             for id in self.members
         }
-        self._leading: set[int] = set()
+        # The groups whose leadership was told, by node.
+        self._leading: dict[int, QuorumGroup] = {}
 
     @property
     def record(self) -> QueueRecord:
@@ -113,13 +114,15 @@ class FollowedMembers(QuorumMembers):
         self.groups[id].clear()
         if member.is_up:
             self.groups[id][number] = member.group
-        leads = member.is_up and member.group.is_open
-        if leads and id not in self._leading:
-            self._leading.add(id)
-            self.reconcilers[id].leadership_began(number, VHOST, QUEUE)
-        elif not leads and id in self._leading:
-            self._leading.discard(id)
+        led = member.group if member.is_up and member.group.is_open else None
+        told = self._leading.get(id)
+        if told is not None and told is not led:
+            # A process that has crashed knows nothing of it when it starts again.
+            del self._leading[id]
             self.reconcilers[id].leadership_ended(number)
+        if led is not None and told is not led:
+            self._leading[id] = led
+            self.reconcilers[id].leadership_began(number, VHOST, QUEUE)
 
     def _change(self, added: tuple[int, ...], removed: tuple[int, ...]) -> None:
         number = self.record.number
