@@ -99,7 +99,8 @@ def limit_time(item: pytest.Item) -> None:
         marker.args[0] if marker else item.config.getoption("--timeout") or item.config.getini("timeout")
     )
     if seeds := seeds_of(item):
-        seconds = TEST_S_MAX + SEED_S_MAX * len(seeds)
+        # A simulation whose runs take longer has a limit of its own.
+        seconds = max(marker.args[0] if marker else 0, TEST_S_MAX + SEED_S_MAX * len(seeds))
     item.add_marker(pytest.mark.timeout(patient(float(seconds))), append=False)
 
 

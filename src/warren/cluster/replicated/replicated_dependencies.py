@@ -12,6 +12,7 @@ from warren.cluster.replicated.queue_leaders import QueueLeaders
 from warren.metadata.incarnation import Incarnation
 from warren.model.coroutine_driver import Later
 from warren.queues.leadership_listener import LeadershipListener
+from warren.queues.quorum.batch_codec import Enqueuer
 from warren.queues.quorum.group import QuorumGroup
 
 
@@ -32,6 +33,8 @@ class ReplicatedDependencies(Struct, frozen=True, kw_only=True):
     others: Callable[[], list[int]]
     # False for a node that has left the cluster, or was forgotten.
     is_member: Callable[[int], bool]
+    # True if the run of a node that publishes as this enqueuer is over: it claims nothing.
+    has_ended: Callable[[Enqueuer], bool]
     # How long (ms) a node that was lost keeps what it holds, unless the queue says otherwise.
     disconnected_ms: int
     proposals: BackgroundProposals

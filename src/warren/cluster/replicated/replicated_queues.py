@@ -21,6 +21,7 @@ from warren.metadata.proposals import Proposals
 from warren.metadata.records import QueueRecord
 from warren.model.arguments import QueueSettings
 from warren.model.coroutine_driver import Later
+from warren.queues.quorum.batch_codec import Enqueuer
 from warren.queues.quorum.group import QuorumGroup
 from warren.queues.quorum.quorum_queue import ReplicaMaker
 from warren.replication.raft.raft_messages import NOBODY
@@ -102,6 +103,7 @@ class ReplicatedQueues:
                 home_of=lambda other: node.home_of(other, vhost),
                 others=self._others,
                 is_member=self._is_member,
+                has_ended=self._has_ended,
                 disconnected_ms=node.disconnected_ms,
                 proposals=node.proposals,
                 leadership_listener=vhost.leadership_listener,
@@ -158,6 +160,12 @@ class ReplicatedQueues:
     def _is_member(self, node: int) -> bool:
         # A node that has never met another one is in no list of members.
         return node == self._node.incarnation.node or node in self._node.metadata.members.by_id
+
+    def _has_ended(self, enqueuer: Enqueuer) -> bool:
+        member = self._node.metadata.members.by_id.get(enqueuer.node)
+        run = enqueuer.incarnation >> _RUN_BITS
+        # This node may not have heard yet that a later run is up.
+        return member is None or run < member.incarnation or (run == member.incarnation and not member.is_up)
 
     def _others(self) -> list[int]:
         """The other members that are up."""

@@ -66,7 +66,10 @@ class ServedNodes:
         if self._served.pop(served, False) is not False and self._disconnected is not None:
             disconnected, enqueuer = self._disconnected, served.enqueuer
             disconnected.keep(enqueuer, held)
-            if disconnected.has(enqueuer):
+            if self._dependencies.has_ended(enqueuer):
+                # Its node was down before its session ended.
+                disconnected.end_node(enqueuer.node)
+            elif disconnected.has(enqueuer):
                 self._begin_absence(disconnected, enqueuer)
 
     def claim(self, enqueuer: Enqueuer, place: int) -> Delivery | None:

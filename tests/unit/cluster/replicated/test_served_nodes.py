@@ -13,6 +13,7 @@ from tests.unit.cluster.two_nodes import VHOST, TwoNodes
 
 from warren.limits_cluster import DISCONNECTED_MS
 from warren.metadata.commands import INTERNAL_USER, SetPolicy
+from warren.metadata.member_commands import MemberDown, MemberUp
 
 
 def lose_for(cluster: TwoNodes, ms: int) -> list[bytes]:
@@ -47,6 +48,23 @@ def test_without_a_time_an_absent_node_keeps_nothing(cluster: TwoNodes) -> None:
     client = client_of(cluster, **{"x-consumer-disconnected-timeout": 0})
     publish(cluster, client, b"one")
     assert consume(cluster, client) == [b"one"]
+    assert lose_for(cluster, 0) == [b"one"]
+
+
+def test_a_node_that_was_down_before_its_session_ended_keeps_nothing(cluster: TwoNodes) -> None:
+    client = client_of(cluster)
+    publish(cluster, client, b"one")
+    assert consume(cluster, client) == [b"one"]
+    cluster.apply(MemberDown(id=1, incarnation=1), INTERNAL_USER, cluster.b)
+    assert lose_for(cluster, 0) == [b"one"]
+
+
+def test_a_node_that_runs_anew_before_its_session_ended_keeps_nothing(cluster: TwoNodes) -> None:
+    client = client_of(cluster)
+    publish(cluster, client, b"one")
+    assert consume(cluster, client) == [b"one"]
+    up = MemberUp(id=1, incarnation=2, host="h", cluster_port=1, feature_level=1)
+    cluster.apply(up, INTERNAL_USER, cluster.b)
     assert lose_for(cluster, 0) == [b"one"]
 
 
