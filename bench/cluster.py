@@ -18,7 +18,7 @@ from typing import Any
 
 from brokers import Broker, has_rabbitmq, rabbitmq_cluster, warren_cluster
 from declares import Clients, durable
-from rows import CONFIRMED, QUORUM_ROWS
+from rows import CONFIRMED, QUORUM_ROWS, RATE_ROWS
 from table import figure, ratio, table
 from warren.cli.perf.load import Load
 from warren.cli.perf.result import traffic_result
@@ -38,8 +38,8 @@ LOADS: dict[str, dict[str, Any]] = {
     "a1k": {"size": 1024, "in_flight_max": LARGE_IN_MEMORY_MAX},
     "b16": CONFIRMED,
     "b1k": CONFIRMED | {"size": 1024},
-    # Quorum queues, which have a replica on each node.
-    **{row.name: row.load for row in QUORUM_ROWS},
+    # Quorum queues, which have a replica on each node; at a rate, each message comes alone.
+    **{row.name: row.load for row in (*QUORUM_ROWS, *RATE_ROWS) if row.load.get("queue_type") == "quorum"},
 }
 
 
