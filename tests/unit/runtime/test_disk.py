@@ -134,8 +134,15 @@ def test_the_compiled_build_has_a_writer_thread_without_the_interpreter_lock() -
     assert (os.environ.get("WARREN_COMPILED") == "1") == file_writer.IS_AVAILABLE
 
 
+# More than is written at once, and more than is synced at once.
+@pytest.mark.parametrize("size", [5, (1 << 18) + 5, (1 << 20) + 5])
+def test_a_file_is_created_whole_by_a_job(tmp_path: Path, size: int) -> None:
+    assert after(tmp_path, [CreateFile("a", size)]) == [None]
+    assert (tmp_path / "a").read_bytes() == bytes(size)
+
+
 def test_a_file_is_created_whole_beside_the_jobs(tmp_path: Path) -> None:
-    size = (1 << 20) + 5
+    size = (1 << 20) + (1 << 18) + 5
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
