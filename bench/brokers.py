@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -21,6 +22,10 @@ from warren.client.uri import parse_uri
 START_S_MAX = 60
 STOP_S_MAX = 30
 NOTHING: Mapping[str, str] = MappingProxyType({})
+# Ports below those that the kernel gives to outgoing connections, and those that were returned already.
+_PORTS = range(20_000, 32_000)
+_CHANCE = random.SystemRandom()
+_GIVEN: set[int] = set()
 RABBITMQ, OLDER_RABBITMQ = "rabbitmq", "older rabbitmq"
 # The directories of `rabbitmq-server` and its tools: of the version that Warren is compared with, and of an
 # older one that is measured beside both.
@@ -295,10 +300,15 @@ def build_of(executable: Path) -> str:
 
 
 def free_port() -> int:
-    """Return a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port that was free a moment ago, and that no other caller and no outgoing connection gets."""
+    while True:
+        port = _CHANCE.choice(_PORTS)
+        if port not in _GIVEN:
+            _GIVEN.add(port)
+            # On every interface, since brokers listen on all of them.
+            with contextlib.suppress(OSError), socket.socket() as listener:
+                listener.bind(("", port))
+                return port
 
 
 @contextlib.contextmanager
